@@ -1,0 +1,250 @@
+/*
+ * Data: a dataset gives samples by index, a loader gives this rank's batches.
+ * The order of an epoch is a pure function of (seed, epoch, position); which
+ * rank sees which position is a pure function of (samples, batch size, ranks).
+ * The loader knows rank and size as two numbers and never communicates.
+ */
+#ifndef ACCEL_LOADER_H
+#define ACCEL_LOADER_H
+
+#include <accel/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- splitting and sharding: pure functions ------------------------------ */
+
+typedef struct accel_range {
+    size_t first;
+    size_t count;
+} accel_range_t;
+
+typedef enum accel_split_flags {
+    ACCEL_SPLIT_PLAIN = 0,
+    ACCEL_SPLIT_PAD = 1 /* every block as long as the longest */
+} accel_split_flags_t;
+
+/*
+ * The part of a sequence that one rank takes.
+ *
+ * Cuts [0, total) into `size` contiguous blocks whose lengths differ by at
+ * most one, the longer ones first: rank 0 of 3 gets 4 of 10, ranks 1 and 2
+ * get 3. With ACCEL_SPLIT_PAD every block has the length of the longest;
+ * positions at or beyond `total` mean "repeat the last element".
+ *
+ * Local; no allocation; safe from any thread.
+ *
+ * Returns ACCEL_OK, or ACCEL_ERR_ARG when size < 1 or rank is not in
+ * [0, size); *out is then left as it was.
+ */
+ACCEL_API accel_status_t accel_split(size_t total, int rank, int size,
+                                     accel_split_flags_t flags,
+                                     accel_range_t *out);
+
+/*
+ * How an epoch is dealt out. Batch k of the plain loader goes to rank
+ * k mod size. When `uneven` is false (the default) every rank gets the same
+ * number of full batches: missing positions are taken from the start of the
+ * epoch again, cycling. With `drop_last` the incomplete round is dropped. With
+ * `split_batches` each batch is cut into `size` equal parts instead, so that
+ * the global batch stays `batch_size`.
+ */
+typedef struct accel_shard {
+    uint64_t samples;    /* N: samples in an epoch */
+    uint64_t batch_size; /* B: of one rank, or of all with split_batches */
+    int rank;
+    int size;
+    bool drop_last;
+    bool split_batches;
+    bool uneven; /* no padding: late ranks may get less */
+} accel_shard_t;
+
+/*
+ * Batches that this rank gets in an epoch. ACCEL_ERR_ARG: batch_size 0, rank
+ * outside [0, size), or split_batches with a batch size that size does not
+ * divide. Pure.
+ */
+ACCEL_API accel_status_t accel_shard_length(const accel_shard_t *shard,
+                                            uint64_t *length);
+
+/*
+ * The positions in the epoch of this rank's batch `k`. `positions` has room
+ * for *count elements; *count becomes the number filled (at most batch_size).
+ * ACCEL_END when k is past the last batch. ACCEL_ERR_ARG as above, or when
+ * the room is too small. Pure.
+ */
+ACCEL_API accel_status_t accel_shard_batch(const accel_shard_t *shard,
+                                           uint64_t k, uint64_t *positions,
+                                           size_t *count);
+
+/*
+ * The sample at `position` of epoch `epoch` shuffled with `seed`: a
+ * permutation of [0, samples), by a Feistel network with cycle walking
+ * (Black, Rogaway, CT-RSA 2002), version 1. O(1) memory, integer arithmetic
+ * only. position must be < samples. Pure.
+ */
+ACCEL_API uint64_t accel_shuffle(uint64_t seed, uint64_t epoch,
+                                 uint64_t samples, uint64_t position);
+
+/* ---- datasets ------------------------------------------------------------ */
+
+typedef struct accel_dataset accel_dataset_t;
+
+/* One named part of a sample, such as the image or the label. */
+typedef struct accel_field {
+    const char *name;
+    accel_dtype_t dtype;
+    size_t count; /* elements in one sample, >= 1 */
+} accel_field_t;
+
+/*
+ * Reads `count` samples: sample index[i] of field f goes to
+ * (char *)fields[f] + i * bytes of one sample. Returns 0, or an errno value.
+ * May be called from any thread, several at a time.
+ */
+typedef int (*accel_read_fn)(void *context, const uint64_t *index, size_t count,
+                             void *const *fields);
+
+/*
+ * A dataset over arrays in memory: data[f] holds samples * fields[f].count
+ * elements, sample after sample. The arrays are borrowed and must outlive the
+ * dataset; the descriptions are copied. On failure *out is NULL. Local.
+ * ACCEL_ERR_ARG: no field, an integer overflow, a NULL array with samples > 0,
+ * or two fields of one name.
+ */
+ACCEL_API accel_status_t accel_dataset_from_memory(const accel_field_t *fields,
+                                                   const void *const *data,
+                                                   size_t nfields,
+                                                   uint64_t samples,
+                                                   accel_dataset_t **out);
+
+/* The same with a function that reads; `context` must outlive it. */
+ACCEL_API accel_status_t accel_dataset_from_callback(
+    const accel_field_t *fields, size_t nfields, uint64_t samples,
+    accel_read_fn read, void *context, accel_dataset_t **out);
+
+/* Loaders over it must be destroyed first. NULL is fine. */
+ACCEL_API void accel_dataset_destroy(accel_dataset_t *dataset);
+
+ACCEL_API uint64_t accel_dataset_samples(const accel_dataset_t *dataset);
+ACCEL_API size_t accel_dataset_fields(const accel_dataset_t *dataset,
+                                      const accel_field_t **fields);
+
+/*
+ * A number that differs when the shape of the dataset differs (samples, field
+ * names, types, counts): a resume on another dataset is refused.
+ */
+ACCEL_API uint64_t accel_dataset_fingerprint(const accel_dataset_t *dataset);
+
+/* ---- loaders ------------------------------------------------------------- */
+
+typedef struct accel_loader accel_loader_t;
+
+/* Zero means the default. */
+typedef struct accel_loader_options {
+    size_t size;
+    size_t batch_size; /* needed; see accel_shard_t */
+    bool shuffle;
+    uint64_t seed; /* of the shuffle; 0: the setting "seed" */
+    bool drop_last;
+    bool split_batches;
+    bool uneven;
+} accel_loader_options_t;
+
+#define ACCEL_LOADER_INIT                                                      \
+    {                                                                          \
+        sizeof(accel_loader_options_t)                                         \
+    }
+#define ACCEL_LOADER(...)                                                      \
+    (&(accel_loader_options_t){.size = sizeof(accel_loader_options_t),         \
+                               __VA_ARGS__})
+
+/*
+ * One batch. The memory belongs to the loader and is valid until the next
+ * call of accel_loader_next(), accel_loader_seek() or accel_loader_destroy().
+ */
+typedef struct accel_batch {
+    size_t count; /* samples in it */
+    size_t nfields;
+    void *const *data;     /* data[f]: count * fields[f].count elements,
+                              aligned to 64 bytes */
+    const uint64_t *index; /* index[i]: which sample row i is */
+    uint64_t number;       /* batches of this rank before it in the epoch */
+    uint64_t epoch;
+    bool last; /* the last batch of the epoch */
+} accel_batch_t;
+
+/*
+ * Makes a loader over `dataset` (borrowed). It deals for a world of one until
+ * accel_prepare() tells it rank and size. On failure *out is NULL. Local.
+ */
+ACCEL_API accel_status_t accel_loader_create(
+    accel_dataset_t *dataset, const accel_loader_options_t *options,
+    accel_loader_t **out);
+ACCEL_API void accel_loader_destroy(accel_loader_t *loader);
+
+/*
+ * Which rank of how many this loader deals for. Restarts the epoch. Called by
+ * accel_prepare(). ACCEL_ERR_ARG as accel_shard_length(). Local.
+ */
+ACCEL_API accel_status_t accel_loader_set_rank(accel_loader_t *loader, int rank,
+                                               int size);
+
+/*
+ * The next batch of this rank. ACCEL_END when the epoch is over: the next
+ * call then starts the next epoch. ACCEL_ERR_IO when the dataset cannot be
+ * read: the text names the sample. Local.
+ */
+ACCEL_API accel_status_t accel_loader_next(accel_loader_t *loader,
+                                           accel_batch_t *batch);
+
+/* Batches of this rank in an epoch; exactly what the iteration yields. */
+ACCEL_API uint64_t accel_loader_length(const accel_loader_t *loader);
+
+/* True from the moment the last batch of an epoch is handed out until the
+ * next epoch's first one is. */
+ACCEL_API bool accel_loader_end_of_data(const accel_loader_t *loader);
+
+/* Leaves the present epoch, if one is under way, and starts `epoch` with the
+ * next call of accel_loader_next(). The getter: the epoch of the next batch. */
+ACCEL_API uint64_t accel_loader_epoch(const accel_loader_t *loader);
+ACCEL_API void accel_loader_set_epoch(accel_loader_t *loader, uint64_t epoch);
+
+/* Goes to batch `k` of the present epoch, in constant time. ACCEL_ERR_ARG
+ * when k > length. */
+ACCEL_API accel_status_t accel_loader_seek(accel_loader_t *loader, uint64_t k);
+
+/*
+ * Of the rows that all ranks' present batches give together, in rank order,
+ * how many are real; those after are repeats. Local, the same on all ranks
+ * (uneven loaders: only of this rank's own). 0 before the first batch.
+ */
+ACCEL_API uint64_t accel_loader_real_rows(const accel_loader_t *loader);
+
+/* Where a loader stands: absolute counters, for checkpoints. */
+typedef struct accel_loader_state {
+    uint64_t version; /* of the shuffle: 1 */
+    uint64_t fingerprint;
+    uint64_t seed;
+    uint64_t epoch;
+    uint64_t samples; /* of this epoch consumed by all ranks together */
+} accel_loader_state_t;
+
+ACCEL_API void accel_loader_get_state(const accel_loader_t *loader,
+                                      accel_loader_state_t *state);
+
+/*
+ * Goes to a recorded place, also when it was recorded on another number of
+ * ranks, provided the samples consumed are a whole number of this loader's
+ * global batches. ACCEL_ERR_PROTO: another dataset; ACCEL_ERR_VERSION:
+ * another shuffle; ACCEL_ERR_ARG: not a whole number of global batches (the
+ * text gives both numbers).
+ */
+ACCEL_API accel_status_t accel_loader_set_state(
+    accel_loader_t *loader, const accel_loader_state_t *state);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

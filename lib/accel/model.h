@@ -1,0 +1,94 @@
+/*
+ * A model: a named set of parameters. Each has three views: the stored
+ * (master) copy in f32, the copy that forward and backward kernels read in
+ * the compute type (the same memory in full precision), and the gradient in
+ * f32.
+ */
+#ifndef ACCEL_MODEL_H
+#define ACCEL_MODEL_H
+
+#include <accel/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct accel accel_t;
+typedef struct accel_model accel_model_t;
+typedef struct accel_param accel_param_t;
+
+#define ACCEL_MAX_DIMS 8
+
+/*
+ * A parameter to add. With `data` and `grad` NULL the memory comes from
+ * accel_alloc(), laid out for communication; otherwise both must be given:
+ * f32 arrays of the caller's that outlive the model.
+ */
+typedef struct accel_param_options {
+    size_t size;
+    const char *name; /* unique in the model: [A-Za-z0-9._-]+ */
+    int ndim;         /* 0 (one element) to ACCEL_MAX_DIMS */
+    uint64_t shape[ACCEL_MAX_DIMS];
+    float *data;
+    float *grad;
+} accel_param_options_t;
+
+#define ACCEL_PARAM_INIT                                                       \
+    {                                                                          \
+        sizeof(accel_param_options_t)                                          \
+    }
+#define ACCEL_PARAM(...)                                                       \
+    (&(accel_param_options_t){.size = sizeof(accel_param_options_t),           \
+                              __VA_ARGS__})
+
+/*
+ * Makes an empty model. On failure *out is NULL. Local. Destroy it before
+ * accel_close().
+ */
+ACCEL_API accel_status_t accel_model_create(accel_t *accel,
+                                            accel_model_t **out);
+ACCEL_API void accel_model_destroy(accel_model_t *model);
+
+/*
+ * Adds a parameter. *param (may be NULL) is owned by the model. Local; the
+ * same calls in the same order on all ranks. ACCEL_ERR_ARG: bad or repeated
+ * name, shape with 0 elements or too many, one of data and grad missing;
+ * ACCEL_ERR_STATE: after accel_model_build().
+ */
+ACCEL_API accel_status_t accel_model_add(accel_model_t *model,
+                                         const accel_param_options_t *options,
+                                         accel_param_t **param);
+
+/*
+ * Gives every parameter its memory, zeroed; afterwards accel_param_data() may
+ * be filled with initial weights. Collective. ACCEL_ERR_PROTO: the ranks'
+ * models differ (the text names the first parameter that does);
+ * ACCEL_ERR_NOMEM; ACCEL_ERR_STATE: built already, or no parameter.
+ */
+ACCEL_API accel_status_t accel_model_build(accel_model_t *model);
+
+/* The parameters in the order they were added; NULL when out of range. */
+ACCEL_API size_t accel_model_count(const accel_model_t *model);
+ACCEL_API accel_param_t *accel_model_at(const accel_model_t *model,
+                                        size_t index);
+
+/* Parameter by name, NULL when there is none. */
+ACCEL_API accel_param_t *accel_model_find(const accel_model_t *model,
+                                          const char *name);
+
+/*
+ * The three views, each of accel_param_elements() elements; NULL before
+ * accel_model_build(). data and grad are f32, compute is of
+ * accel_compute_dtype(). The master copy is yours to change before
+ * accel_prepare(), the gradient during backward; compute is to be read only.
+ */
+ACCEL_API float *accel_param_data(accel_param_t *param);
+ACCEL_API const void *accel_param_compute(const accel_param_t *param);
+ACCEL_API float *accel_param_grad(accel_param_t *param);
+ACCEL_API const char *accel_param_name(const accel_param_t *param);
+ACCEL_API uint64_t accel_param_elements(const accel_param_t *param);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,221 @@
+/*
+ * Optimizers, learning-rate schedules and the loss scaler: arithmetic on flat
+ * buffers. Nothing here communicates by itself; accel_prepare() ties an
+ * optimizer and a schedule to an accelerator, which then decides when a call
+ * of accel_optimizer_step() is a real step.
+ */
+#ifndef ACCEL_OPTIM_H
+#define ACCEL_OPTIM_H
+
+#include <accel/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct accel_optimizer accel_optimizer_t;
+typedef struct accel_schedule accel_schedule_t;
+typedef struct accel_scaler accel_scaler_t;
+
+/* ---- update rules on flat buffers ------------------------------------- */
+
+/*
+ * One update of `count` parameters. All pointers are to `count` elements and
+ * must not overlap. `grad` is read as grad[i] * grad_scale, which folds
+ * unscaling, averaging and clipping into the same pass. `compute` gets the
+ * new master values rounded to `compute_dtype` (f16 or bf16); it may be NULL.
+ */
+typedef struct accel_update {
+    float *master;     /* f32 parameters, read and written */
+    const float *grad; /* f32 gradient */
+    float *m;          /* first moment (AdamW), momentum (SGD) */
+    float *v;          /* second moment (AdamW); else NULL */
+    void *compute;     /* rounded copy, or NULL */
+    accel_dtype_t compute_dtype;
+    size_t count;
+    float grad_scale;
+} accel_update_t;
+
+typedef enum accel_optimizer_kind {
+    ACCEL_ADAMW = 0, /* Loshchilov, Hutter, ICLR 2019: decoupled decay */
+    ACCEL_ADAM,      /* Kingma, Ba, ICLR 2015: decay added to the gradient */
+    ACCEL_SGD        /* momentum and Nesterov as PyTorch defines them */
+} accel_optimizer_kind_t;
+
+/* Zero means the default, which is given after each field. */
+typedef struct accel_optimizer_options {
+    size_t size; /* sizeof this struct: ACCEL_OPTIMIZER() sets it */
+    accel_optimizer_kind_t kind; /* ACCEL_ADAMW */
+    double lr;                   /* 1e-3 */
+    double beta1;                /* 0.9 */
+    double beta2;                /* 0.999 */
+    double eps;                  /* 1e-8 */
+    double weight_decay;         /* 0 */
+    double momentum;             /* 0; SGD only */
+    bool nesterov;               /* SGD only; needs momentum */
+} accel_optimizer_options_t;
+
+#define ACCEL_OPTIMIZER_INIT                                                   \
+    {                                                                          \
+        sizeof(accel_optimizer_options_t)                                      \
+    }
+#define ACCEL_OPTIMIZER(...)                                                   \
+    (&(accel_optimizer_options_t){.size = sizeof(accel_optimizer_options_t),   \
+                                  __VA_ARGS__})
+
+/*
+ * Applies one update at learning rate `lr`; `step` counts from 1 and is used
+ * for AdamW's bias correction. Local; any thread on disjoint buffers.
+ * ACCEL_ERR_ARG: options out of range, a needed buffer is NULL, step is 0.
+ */
+ACCEL_API accel_status_t
+accel_optim_update(const accel_optimizer_options_t *options, double lr,
+                   uint64_t step, const accel_update_t *update);
+
+/*
+ * One pass over `count` gradients: *sum_squares gets the sum of their squares
+ * in f64 and *finite whether all are finite. Local; any thread.
+ */
+ACCEL_API void accel_optim_inspect(const float *grad, size_t count,
+                                   double *sum_squares, bool *finite);
+
+/* ---- optimizer ---------------------------------------------------------- */
+
+/*
+ * Makes an optimizer. It has no parameters until accel_prepare() gives it a
+ * model. On success *out is the caller's, to destroy after accel_close(); on
+ * failure it is NULL. Local. ACCEL_ERR_ARG names the option and its range.
+ */
+ACCEL_API accel_status_t accel_optimizer_create(
+    const accel_optimizer_options_t *options, accel_optimizer_t **out);
+ACCEL_API void accel_optimizer_destroy(accel_optimizer_t *optimizer);
+
+/*
+ * Takes a step if the accumulation group is complete, otherwise does nothing.
+ * A step whose gradients hold an infinity or NaN is skipped on all ranks; see
+ * accel_step_was_skipped(). Collective. ACCEL_ERR_STATE before
+ * accel_prepare().
+ */
+ACCEL_API accel_status_t accel_optimizer_step(accel_optimizer_t *optimizer);
+
+/* Sets the gradients to zero if the accumulation group is complete. Local. */
+ACCEL_API accel_status_t
+accel_optimizer_zero_grad(accel_optimizer_t *optimizer);
+
+/* The learning rate of the next step; setting it overrides a schedule until
+ * that moves on. Local. ACCEL_ERR_ARG when negative or not finite. */
+ACCEL_API double accel_optimizer_lr(const accel_optimizer_t *optimizer);
+ACCEL_API accel_status_t accel_optimizer_set_lr(accel_optimizer_t *optimizer,
+                                                double lr);
+
+/* Updates made so far, without the skipped ones. */
+ACCEL_API uint64_t accel_optimizer_steps(const accel_optimizer_t *optimizer);
+
+/* ---- schedule ------------------------------------------------------------ */
+
+typedef enum accel_schedule_kind {
+    ACCEL_CONSTANT = 0,
+    ACCEL_LINEAR, /* falls to `end` * lr at `total` */
+    ACCEL_COSINE  /* half a cosine down to `end` * lr at `total` */
+} accel_schedule_kind_t;
+
+typedef struct accel_schedule_options {
+    size_t size;
+    accel_schedule_kind_t kind; /* ACCEL_CONSTANT */
+    uint64_t warmup; /* updates of linear warm-up: update k of it uses
+                        lr * k / warmup, k from 1 */
+    uint64_t total;  /* updates in all, warm-up included; needed unless
+                        constant */
+    double end;      /* fraction of lr at the end, in [0, 1]; 0 */
+    double lr;       /* peak; 0: the optimizer's rate at create */
+} accel_schedule_options_t;
+
+#define ACCEL_SCHEDULE_INIT                                                    \
+    {                                                                          \
+        sizeof(accel_schedule_options_t)                                       \
+    }
+#define ACCEL_SCHEDULE(...)                                                    \
+    (&(accel_schedule_options_t){.size = sizeof(accel_schedule_options_t),     \
+                                 __VA_ARGS__})
+
+/*
+ * The rate for the update after `done` updates have been made, peak rate
+ * options->lr. Past the end it stays at the final value. Pure.
+ */
+ACCEL_API double accel_schedule_value(const accel_schedule_options_t *options,
+                                      uint64_t done);
+
+/*
+ * Makes a schedule that drives `optimizer` (borrowed; must outlive it) and
+ * sets its first rate. Local. ACCEL_ERR_ARG names the option.
+ */
+ACCEL_API accel_status_t accel_schedule_create(
+    accel_optimizer_t *optimizer, const accel_schedule_options_t *options,
+    accel_schedule_t **out);
+ACCEL_API void accel_schedule_destroy(accel_schedule_t *schedule);
+
+/*
+ * Moves on by one update, unless the accumulation group is not complete or
+ * the update was skipped: the rate follows the updates really made, on any
+ * number of ranks. Local.
+ */
+ACCEL_API accel_status_t accel_schedule_step(accel_schedule_t *schedule);
+
+/* How often the schedule has moved. */
+ACCEL_API uint64_t accel_schedule_steps(const accel_schedule_t *schedule);
+
+/* ---- loss scaler -----------------------------------------------------------
+ */
+
+/* Zero means the default, which is given after each field. */
+typedef struct accel_scaler_options {
+    size_t size;
+    double init;       /* 65536 */
+    double growth;     /* 2 */
+    double backoff;    /* 0.5 */
+    uint64_t interval; /* 2000 good steps until it grows */
+    double min;        /* 1: the scale never falls below */
+} accel_scaler_options_t;
+
+#define ACCEL_SCALER_INIT                                                      \
+    {                                                                          \
+        sizeof(accel_scaler_options_t)                                         \
+    }
+#define ACCEL_SCALER(...)                                                      \
+    (&(accel_scaler_options_t){.size = sizeof(accel_scaler_options_t),         \
+                               __VA_ARGS__})
+
+/* What a checkpoint keeps of a scaler. */
+typedef struct accel_scaler_state {
+    double scale;
+    uint64_t good;    /* good steps since the scale last changed */
+    uint64_t skipped; /* bad steps in all */
+    uint64_t row;     /* bad steps since the last good one */
+} accel_scaler_state_t;
+
+/* Makes a scaler. Local. ACCEL_ERR_ARG names the option. */
+ACCEL_API accel_status_t accel_scaler_create(
+    const accel_scaler_options_t *options, accel_scaler_t **out);
+ACCEL_API void accel_scaler_destroy(accel_scaler_t *scaler);
+
+/* What the loss (or its gradient) is to be multiplied by. */
+ACCEL_API double accel_scaler_scale(const accel_scaler_t *scaler);
+
+/*
+ * Ends a step. Bad (an infinity or NaN was found): scale *= backoff, not
+ * below min, and the good count restarts. Good: after `interval` of them
+ * scale *= growth if that is finite as f32, and the count restarts. Local;
+ * all ranks must pass the same `finite`.
+ */
+ACCEL_API void accel_scaler_update(accel_scaler_t *scaler, bool finite);
+
+ACCEL_API void accel_scaler_get_state(const accel_scaler_t *scaler,
+                                      accel_scaler_state_t *state);
+/* ACCEL_ERR_ARG when the scale is not a positive finite number. */
+ACCEL_API accel_status_t accel_scaler_set_state(
+    accel_scaler_t *scaler, const accel_scaler_state_t *state);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

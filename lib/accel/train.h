@@ -1,0 +1,244 @@
+/*
+ * The accelerator: one object that knows the job, joins the ranks, and runs
+ * the training step in the right order. accel(7) is the tutorial.
+ *
+ * Unless said otherwise a function is collective: all ranks call it, in the
+ * same order. One thread uses an accelerator at a time.
+ */
+#ifndef ACCEL_TRAIN_H
+#define ACCEL_TRAIN_H
+
+#include <accel/base.h>
+#include <accel/comm.h>
+#include <accel/job.h>
+#include <accel/loader.h>
+#include <accel/model.h>
+#include <accel/optim.h>
+#include <accel/rng.h>
+#include <accel/settings.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- open, close, who am I ------------------------------------------------
+ */
+
+typedef struct accel_options {
+    size_t size;
+    const char *spec;       /* settings in code, as in --accel=SPEC; NULL */
+    const accel_oob_t *oob; /* own bootstrap; NULL: PMIx, or a world of one */
+} accel_options_t;
+
+#define ACCEL_OPTIONS_INIT                                                     \
+    {                                                                          \
+        sizeof(accel_options_t)                                                \
+    }
+#define ACCEL_OPTIONS(...)                                                     \
+    (&(accel_options_t){.size = sizeof(accel_options_t), __VA_ARGS__})
+
+/*
+ * Reads the settings, finds the ranks and joins them. `options` may be NULL.
+ * On failure *out is NULL. Errors: those of accel_settings_load(),
+ * accel_job_open() and accel_comm_open(); ACCEL_ERR_STATE: one is open
+ * already in this process.
+ */
+ACCEL_API accel_status_t accel_open(const accel_options_t *options,
+                                    accel_t **out);
+
+/* Leaves. Does not wait for others. NULL is fine; works after any error. */
+ACCEL_API void accel_close(accel_t *accel);
+
+/* Local getters, any thread; see <accel/job.h> for what a node is. */
+ACCEL_API int accel_rank(const accel_t *accel);
+ACCEL_API int accel_size(const accel_t *accel);
+ACCEL_API int accel_local_rank(const accel_t *accel);
+ACCEL_API int accel_local_size(const accel_t *accel);
+ACCEL_API int accel_node(const accel_t *accel);
+ACCEL_API int accel_nodes(const accel_t *accel);
+ACCEL_API bool accel_is_main(const accel_t *accel);       /* rank 0 */
+ACCEL_API bool accel_is_local_main(const accel_t *accel); /* local rank 0 */
+ACCEL_API bool accel_is_last(const accel_t *accel);       /* rank size - 1 */
+
+/* The parts an accelerator is made of; borrowed. Local. */
+ACCEL_API accel_comm_t *accel_get_comm(accel_t *accel);
+ACCEL_API accel_job_t *accel_get_job(accel_t *accel);
+ACCEL_API const accel_settings_t *accel_get_settings(const accel_t *accel);
+
+/*
+ * This rank's random numbers: stream `rank` of the setting "seed". Saved and
+ * restored with the state. Borrowed. Local.
+ */
+ACCEL_API accel_rng_t *accel_get_rng(accel_t *accel);
+
+/*
+ * "no", "fp32", "fp16" or "bf16", and the type of accel_param_compute():
+ * ACCEL_F32, ACCEL_F16 or ACCEL_BF16. Local.
+ */
+ACCEL_API const char *accel_precision(const accel_t *accel);
+ACCEL_API accel_dtype_t accel_compute_dtype(const accel_t *accel);
+
+/* ---- order among ranks -----------------------------------------------------
+ */
+
+/* A barrier. */
+ACCEL_API accel_status_t accel_wait_for_everyone(accel_t *accel);
+
+/* What stands between the two is run by rank 0 first, then by the others. */
+ACCEL_API accel_status_t accel_main_first_begin(accel_t *accel);
+ACCEL_API accel_status_t accel_main_first_end(accel_t *accel);
+
+/*
+ * printf() on rank 0 only, one write per call and flushed, so that lines of a
+ * killed job are in its log. Local: other ranks return at once. Returns what
+ * printf() does, 0 on other ranks.
+ */
+ACCEL_API int accel_printf(const accel_t *accel, const char *format, ...)
+    ACCEL_PRINTF(2, 3);
+
+/* A flag that any rank may set (local) and all ranks see at the next check,
+ * which clears it. */
+ACCEL_API void accel_set_trigger(accel_t *accel);
+ACCEL_API accel_status_t accel_check_trigger(accel_t *accel, bool *set);
+
+/*
+ * True, on all ranks after the same step, once the job was told to stop: by
+ * SIGTERM, by the signal of the setting "signal", or because the job's end
+ * time is near. Known from the last accel_optimizer_step(). Local.
+ */
+ACCEL_API bool accel_should_stop(const accel_t *accel);
+
+/* ---- the step
+ * ---------------------------------------------------------------- */
+
+typedef struct accel_prepare_options {
+    size_t size;
+    accel_model_t *model;
+    accel_optimizer_t *optimizer; /* needs a model, here or earlier */
+    accel_loader_t *loader;
+    accel_schedule_t *schedule;
+    const accel_scaler_options_t *scaler; /* fp16 only; NULL: the defaults */
+} accel_prepare_options_t;
+
+#define ACCEL_PREPARE_INIT                                                     \
+    {                                                                          \
+        sizeof(accel_prepare_options_t)                                        \
+    }
+#define ACCEL_PREPARE(...)                                                     \
+    (&(accel_prepare_options_t){.size = sizeof(accel_prepare_options_t),       \
+                                __VA_ARGS__})
+
+/*
+ * Ties objects to the accelerator: builds the model if need be and gives all
+ * ranks rank 0's weights; gives the optimizer its parameters; tells the
+ * loader its rank. Objects are borrowed and may be given in several calls
+ * (a loader for training, another for tests). One model and one optimizer
+ * per accelerator in this release. Preparing again is no error.
+ */
+ACCEL_API accel_status_t accel_prepare(accel_t *accel,
+                                       const accel_prepare_options_t *options);
+
+/*
+ * Begins the backward pass of one micro-batch and returns what the gradient
+ * of the loss with respect to itself is to be multiplied by: the loss scale
+ * in fp16, else 1. Gradients are to be added to accel_param_grad(). Local.
+ */
+ACCEL_API float accel_backward_begin(accel_t *accel);
+
+/*
+ * Ends it. When the accumulation group is complete (every `accumulate`
+ * micro-batches, and at the last batch of the prepared loader) averages the
+ * gradients over all ranks and over the micro-batches of the group, also when
+ * the last group is short.
+ */
+ACCEL_API accel_status_t accel_backward_end(accel_t *accel);
+
+/* Whether the last backward ended a group, so that a step is real. Local. */
+ACCEL_API bool accel_sync_gradients(const accel_t *accel);
+
+/* Micro-batches of a group: the setting "accumulate" until set. Setting is
+ * local but must be done alike on all ranks; ACCEL_ERR_ARG when < 1,
+ * ACCEL_ERR_STATE inside a group. */
+ACCEL_API int accel_accumulate(const accel_t *accel);
+ACCEL_API accel_status_t accel_set_accumulate(accel_t *accel, int count);
+
+/*
+ * Scales the gradients so that their norm over all parameters is at most
+ * `max_norm` (> 0) and gives the norm before in *norm (may be NULL): that of
+ * the true, unscaled gradient. Does nothing while the group is not complete
+ * (*norm = 0). The setting "clip" does the same at every step. Calling it
+ * twice does not unscale twice.
+ */
+ACCEL_API accel_status_t accel_clip_grad_norm(accel_t *accel, double max_norm,
+                                              double *norm);
+
+/* Whether the last real step was skipped for an infinity or NaN, and how many
+ * were in all; the loss scale of the next step (1 unless fp16). Local. */
+ACCEL_API bool accel_step_was_skipped(const accel_t *accel);
+ACCEL_API uint64_t accel_steps_skipped(const accel_t *accel);
+ACCEL_API double accel_loss_scale(const accel_t *accel);
+
+/* ---- results
+ * ------------------------------------------------------------------ */
+
+/* In-place reduction of `count` elements over all ranks, result on all. */
+ACCEL_API accel_status_t accel_reduce(accel_t *accel, void *buffer,
+                                      size_t count, accel_dtype_t dtype,
+                                      accel_op_t op);
+
+/*
+ * The rows of all ranks for the batch last given by `loader`, without the
+ * repeats that fill up the last batches, in the order of the epoch: over an
+ * epoch each sample comes exactly once. `rows` is this rank's number of rows
+ * (the batch's count), each of `width` elements. *out is the caller's to
+ * free() and holds *out_rows rows, the same on all ranks.
+ *
+ * ACCEL_ERR_ARG: rows is not the batch's count.
+ */
+ACCEL_API accel_status_t accel_gather_for_metrics(
+    accel_t *accel, const accel_loader_t *loader, const void *data, size_t rows,
+    size_t width, accel_dtype_t dtype, void **out, size_t *out_rows);
+
+/* ---- state
+ * ---------------------------------------------------------------------- */
+
+/*
+ * Own state to keep with the rest. `save` gives a buffer to be freed by the
+ * library with free(); `load` gets it back with the version it was saved
+ * with. Both return 0, or another value on failure. Each rank keeps its own.
+ * `name` as for parameters; it is the key, whatever the order. Local.
+ */
+typedef int (*accel_save_fn)(void *context, void **data, size_t *bytes);
+typedef int (*accel_load_fn)(void *context, const void *data, size_t bytes,
+                             uint32_t version);
+ACCEL_API accel_status_t accel_register_state(accel_t *accel, const char *name,
+                                              uint32_t version,
+                                              accel_save_fn save,
+                                              accel_load_fn load,
+                                              void *context);
+
+/*
+ * Saves model, optimizer, schedule, loss scale, loader position, random
+ * numbers, step count and registered state as `dir`/step-NNNNNNNN, where the
+ * number is that of optimizer steps tried. NULL: the setting "checkpoint".
+ * Errors: those of accel_ckpt_save(); ACCEL_ERR_STATE: inside an accumulation
+ * group.
+ */
+ACCEL_API accel_status_t accel_save_state(accel_t *accel, const char *dir);
+
+/*
+ * Loads what accel_save_state() saved, on any number of ranks: `path` is a
+ * checkpoint or a directory of them (the newest complete one is taken). With
+ * another number of ranks than saved, weights, moments, counters and the
+ * position in the data are exact, and ranks draw new random streams, which is
+ * said in a warning. Errors: those of accel_ckpt_open() and accel_ckpt_read().
+ */
+ACCEL_API accel_status_t accel_load_state(accel_t *accel, const char *path);
+
+/* Optimizer steps tried so far, skipped ones included. Local. */
+ACCEL_API uint64_t accel_steps(const accel_t *accel);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,133 @@
+/*
+ * base: what every room may use. Inside the library only.
+ */
+#ifndef AX_BASE_H
+#define AX_BASE_H
+
+#include <accel/base.h>
+#include <accel/settings.h>
+#include <stdarg.h>
+#include <sys/types.h>
+
+#define AX_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+/* ---- error.c: the error record ------------------------------------------ */
+
+/*
+ * Fills this thread's error record and returns `status`, so that the place
+ * that detects a failure is one line: return ax_fail(ACCEL_ERR_ARG, "...").
+ * Text: room, object, cause, numbers, what to do; lower case, no full stop.
+ * Never allocates, never prints.
+ */
+accel_status_t ax_fail(accel_status_t status, const char *format, ...)
+    ACCEL_PRINTF(2, 3);
+
+/* The same for a system call that failed with `err` (an errno value): its
+ * text is appended as ": No space left on device". */
+accel_status_t ax_fail_sys(accel_status_t status, int err, const char *format,
+                           ...) ACCEL_PRINTF(3, 4);
+
+/* Puts "format: " before the text of the record that is there. */
+accel_status_t ax_fail_prefix(accel_status_t status, const char *format, ...)
+    ACCEL_PRINTF(2, 3);
+
+/* Copies of records between threads and ranks. */
+void ax_error_get(accel_error_t *out);
+accel_status_t ax_error_set(const accel_error_t *error);
+
+/* ---- log.c: lines on standard error, only when asked --------------------- */
+
+typedef enum ax_level {
+    AX_LOG_ERROR = 0,
+    AX_LOG_WARN, /* the default: warnings the user should act on */
+    AX_LOG_INFO,
+    AX_LOG_DEBUG
+} ax_level_t;
+
+/* Called once the settings are read; rank -1 until it is known. */
+void ax_log_setup(ax_level_t level, int rank, const char *node);
+
+/*
+ * One line "accel: rank 2 on n3: warning: text", written with one write(2) so
+ * that lines of several ranks never mix. A new line at the end is added.
+ */
+void ax_log(ax_level_t level, const char *format, ...) ACCEL_PRINTF(2, 3);
+
+/* ---- settings.c: values as they are used -----------------------------------
+ */
+
+/* The value of a setting of the table in spec.h; a name that is not in it is
+ * a bug and stops the program. */
+const char *ax_settings_str(const accel_settings_t *s, const char *name);
+int64_t ax_settings_int(const accel_settings_t *s, const char *name);
+double ax_settings_num(const accel_settings_t *s, const char *name);
+
+/* A hash of all values that must be alike on all ranks. */
+uint64_t ax_settings_hash(const accel_settings_t *s);
+
+/* ---- io.c: files ------------------------------------------------------------
+ */
+
+/* Whole reads and writes, retried on EINTR and short counts. ACCEL_ERR_IO with
+ * `path` (for the text only) in it; reading past the end is an error. */
+accel_status_t ax_write_full(int fd, const void *data, size_t bytes,
+                             const char *path);
+accel_status_t ax_pwrite_full(int fd, const void *data, size_t bytes,
+                              off_t offset, const char *path);
+accel_status_t ax_pread_full(int fd, void *data, size_t bytes, off_t offset,
+                             const char *path);
+
+/* fsync(2) of a directory, so that names in it are durable. */
+accel_status_t ax_fsync_dir(const char *path);
+
+/* Replaces `path` by `data` atomically and durably: a temporary file beside
+ * it, fsync, rename, fsync of the directory. Mode 0666 less the umask. */
+accel_status_t ax_write_file(const char *path, const void *data, size_t bytes);
+
+/* Reads a whole file of at most `max` bytes; *data is NUL-terminated (the NUL
+ * not counted) and the caller's to free(). */
+accel_status_t ax_read_file(const char *path, size_t max, char **data,
+                            size_t *bytes);
+
+/* ---- numbers
+ * ------------------------------------------------------------------ */
+
+/* a * b, or false when it does not fit. */
+static inline bool ax_mul(size_t a, size_t b, size_t *out)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
+
+/* Nanoseconds of the monotonic clock. */
+uint64_t ax_now_ns(void);
+
+/* 64-bit hash (XXH3) of bytes; chain calls through `seed`. */
+uint64_t ax_hash(const void *data, size_t bytes, uint64_t seed);
+
+/* ---- dtype.c, reduce.c: element types ---------------------------------------
+ */
+
+float ax_f16_to_f32(uint16_t bits);
+uint16_t ax_f32_to_f16(float value);
+float ax_bf16_to_f32(uint16_t bits);
+uint16_t ax_f32_to_bf16(float value);
+
+/* What a reduction accumulates in: f64 for f64, f32 for f32, f16 and bf16,
+ * the type itself for integers. */
+accel_dtype_t ax_accumulator(accel_dtype_t dtype);
+
+/* Operators as kernels see them; the average is a sum and one scaling. */
+typedef enum ax_reduce_op { AX_SUM = 0, AX_MIN, AX_MAX } ax_reduce_op_t;
+
+/*
+ * dst[i] = src[0][i] op src[1][i] op ... in that order, over nsrc >= 1
+ * buffers of `count` elements, then times `scale` (1: left alone; not for
+ * integers). Sources are of `dtype`; f16 and bf16 are widened to f32. `dst` is
+ * of `dst_dtype`: either `dtype` (rounded once) or ax_accumulator(dtype). dst
+ * may be one of the sources when the element sizes are equal.
+ */
+void ax_reduce(void *dst, accel_dtype_t dst_dtype, const void *const *src,
+               int nsrc, size_t count, accel_dtype_t dtype, ax_reduce_op_t op,
+               double scale);
+
+#endif

@@ -1,0 +1,9 @@
+# base: errors, log, settings, element types, files, random numbers
+lib_libaccel_core_la_SOURCES += \
+	lib/base/base.h \
+	lib/base/error.c \
+	lib/base/log.c
+
+unit_tests += tests/unit/test_base
+tests_unit_test_base_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_base_LDADD = $(unit_ldadd)

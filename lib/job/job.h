@@ -1,0 +1,33 @@
+/*
+ * job: what net, comm and train may use beside <accel/job.h>.
+ */
+#ifndef AX_JOB_H
+#define AX_JOB_H
+
+#include "base/base.h"
+#include <accel/job.h>
+
+/* Most bytes that one rank may publish; the whole record stays below 1 KiB. */
+#define AX_JOB_ENDPOINT_MAX 640
+
+/*
+ * The job's one exchange: publishes `bytes` bytes of `endpoint` together with
+ * the library's version and the hash of the settings, waits for all ranks, and
+ * compares. ACCEL_ERR_PROTO when the ranks run with other settings (named),
+ * another library, or when two claim one rank; ACCEL_ERR_TIMEOUT. Collective,
+ * once per job.
+ */
+accel_status_t ax_job_exchange(accel_job_t *job, const void *endpoint,
+                               size_t bytes);
+
+/* What `rank` published; owned by the job. NULL before the exchange. */
+const void *ax_job_endpoint(const accel_job_t *job, int rank, size_t *bytes);
+
+/* "rank 2 on n3" for texts; `buffer` of at least 96 bytes, returned. */
+const char *ax_job_who(const accel_job_t *job, int rank, char *buffer,
+                       size_t bytes);
+
+/* Unix time at which the job ends, as the plugin or Slurm says; 0: unknown. */
+int64_t ax_job_end_time(void);
+
+#endif

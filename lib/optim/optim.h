@@ -1,0 +1,53 @@
+/*
+ * optim: what train may use beside <accel/optim.h>. Optim never calls train:
+ * train hangs its hooks in.
+ */
+#ifndef AX_OPTIM_H
+#define AX_OPTIM_H
+
+#include "base/base.h"
+#include <accel/optim.h>
+
+/* What an accelerator does when the program calls the optimizer. */
+typedef struct ax_optim_hooks {
+    accel_status_t (*step)(void *context);
+    accel_status_t (*zero_grad)(void *context);
+    bool (*moved)(void *context); /* was the last call of step a real update */
+    void *context;
+} ax_optim_hooks_t;
+
+/* NULL detaches: later steps are ACCEL_ERR_STATE. */
+void ax_optimizer_set_hooks(accel_optimizer_t *optimizer,
+                            const ax_optim_hooks_t *hooks);
+
+/* One parameter as an optimizer sees it. m and v belong to the optimizer; v
+ * is NULL where the rule has none, m too for plain SGD. */
+typedef struct ax_optim_slot {
+    const char *name;
+    float *master;
+    const float *grad;
+    void *compute; /* NULL in full precision */
+    accel_dtype_t compute_dtype;
+    size_t count;
+    float *m;
+    float *v;
+} ax_optim_slot_t;
+
+/* Adds a parameter: all of `slot` but m and v, which are allocated zeroed.
+ * Name and pointers are borrowed. */
+accel_status_t ax_optimizer_add(accel_optimizer_t *optimizer,
+                                const ax_optim_slot_t *slot);
+size_t ax_optimizer_count(const accel_optimizer_t *optimizer);
+const ax_optim_slot_t *ax_optimizer_slot(const accel_optimizer_t *optimizer,
+                                         size_t index);
+
+/* A real update of all parameters, gradients times `grad_scale`. */
+accel_status_t ax_optimizer_apply(accel_optimizer_t *optimizer,
+                                  float grad_scale);
+
+/* For checkpoints. */
+void ax_optimizer_set_steps(accel_optimizer_t *optimizer, uint64_t steps);
+/* Also sets the optimizer's rate to the one of that step. */
+void ax_schedule_set_steps(accel_schedule_t *schedule, uint64_t steps);
+
+#endif
