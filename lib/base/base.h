@@ -89,6 +89,18 @@ accel_status_t ax_write_file(const char *path, const void *data, size_t bytes);
 accel_status_t ax_read_file(const char *path, size_t max, char **data,
                             size_t *bytes);
 
+/* ---- options.c: structs that begin with their size ------------------------
+ */
+
+/*
+ * Copies the options at `src` (NULL: all defaults) to `dst`, which is `known`
+ * bytes long, with zeros for what an older program left out. ACCEL_ERR_ARG
+ * when the size was not set, ACCEL_ERR_VERSION when a later version's option
+ * is used; `macro` is how the struct should have been made.
+ */
+accel_status_t ax_options_copy(void *dst, const void *src, size_t known,
+                               const char *macro);
+
 /* ---- numbers
  * ------------------------------------------------------------------ */
 

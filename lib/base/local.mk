@@ -2,7 +2,8 @@
 lib_libaccel_core_la_SOURCES += \
 	lib/base/base.h \
 	lib/base/error.c \
-	lib/base/log.c
+	lib/base/log.c \
+	lib/base/options.c
 
 unit_tests += tests/unit/test_base
 tests_unit_test_base_CPPFLAGS = $(unit_cppflags)

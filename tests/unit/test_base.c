@@ -51,6 +51,37 @@ static void every_status_has_a_name(void **state)
     assert_string_equal(accel_strerror((accel_status_t)-99), "unknown status");
 }
 
+static void options_are_taken_by_their_size(void **state)
+{
+    struct {
+        size_t size;
+        int a, b;
+    } got;
+    struct {
+        size_t size;
+        int a, b, c, d;
+    } given = {sizeof(size_t) + sizeof(int), 1, 2, 0, 0};
+
+    (void)state;
+    assert_int_equal(ax_options_copy(&got, NULL, sizeof got, "M"), ACCEL_OK);
+    assert_int_equal(got.size, sizeof got);
+    assert_int_equal(got.a, 0);
+
+    assert_int_equal(ax_options_copy(&got, &given, sizeof got, "M"), ACCEL_OK);
+    assert_int_equal(got.a, 1);
+    assert_int_equal(got.b, 0); /* beyond the given size */
+
+    given.size = sizeof given;
+    assert_int_equal(ax_options_copy(&got, &given, sizeof got, "M"), ACCEL_OK);
+    assert_int_equal(got.b, 2);
+    given.d = 1;
+    assert_int_equal(ax_options_copy(&got, &given, sizeof got, "M"),
+                     ACCEL_ERR_VERSION);
+    given.size = 0;
+    assert_int_equal(ax_options_copy(&got, &given, sizeof got, "M"),
+                     ACCEL_ERR_ARG);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -59,6 +90,7 @@ int main(void)
         cmocka_unit_test(prefix_keeps_the_cause),
         cmocka_unit_test(long_texts_are_cut),
         cmocka_unit_test(every_status_has_a_name),
+        cmocka_unit_test(options_are_taken_by_their_size),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
