@@ -9,3 +9,7 @@ cluster_tests =
 unit_cppflags = $(core_cppflags) $(CMOCKA_CFLAGS) -I$(top_srcdir)/tests
 unit_ldadd = lib/libaccel_core.la $(CMOCKA_LIBS)
 EXTRA_DIST += tests/unit/unit.h
+
+# cluster: Slurm daemons of its own, for any test that needs them
+dist_noinst_SCRIPTS += tests/cluster/with-cluster
+cluster_tests += tests/cluster/with_cluster.bats
