@@ -53,11 +53,11 @@ void ax_log_setup(ax_level_t level, int rank, const char *node);
  */
 void ax_log(ax_level_t level, const char *format, ...) ACCEL_PRINTF(2, 3);
 
-/* ---- settings.c: values as they are used -----------------------------------
- */
+/* ---- settings.c: values as they are used --------------------------------- */
 
 /* The value of a setting of the table in spec.h; a name that is not in it is
- * a bug and stops the program. */
+ * a bug and stops the program. _int: whole numbers (cast "seed" back to
+ * uint64_t) and "signal" (its number, 0 for none); _num: any number. */
 const char *ax_settings_str(const accel_settings_t *s, const char *name);
 int64_t ax_settings_int(const accel_settings_t *s, const char *name);
 double ax_settings_num(const accel_settings_t *s, const char *name);
@@ -65,8 +65,11 @@ double ax_settings_num(const accel_settings_t *s, const char *name);
 /* A hash of all values that must be alike on all ranks. */
 uint64_t ax_settings_hash(const accel_settings_t *s);
 
-/* ---- io.c: files ------------------------------------------------------------
- */
+/* The precision and what else must be alike and is not the default, for
+ * people: "precision=fp16 clip=1"; cut when longer than `room` - 1. */
+void ax_settings_brief(const accel_settings_t *s, char *out, size_t room);
+
+/* ---- io.c: files --------------------------------------------------------- */
 
 /* Whole reads and writes, retried on EINTR and short counts. ACCEL_ERR_IO with
  * `path` (for the text only) in it; reading past the end is an error. */
@@ -89,8 +92,7 @@ accel_status_t ax_write_file(const char *path, const void *data, size_t bytes);
 accel_status_t ax_read_file(const char *path, size_t max, char **data,
                             size_t *bytes);
 
-/* ---- options.c: structs that begin with their size ------------------------
- */
+/* ---- options.c: structs that begin with their size ----------------------- */
 
 /*
  * Copies the options at `src` (NULL: all defaults) to `dst`, which is `known`
@@ -101,8 +103,7 @@ accel_status_t ax_read_file(const char *path, size_t max, char **data,
 accel_status_t ax_options_copy(void *dst, const void *src, size_t known,
                                const char *macro);
 
-/* ---- numbers
- * ------------------------------------------------------------------ */
+/* ---- numbers ------------------------------------------------------------- */
 
 /* a * b, or false when it does not fit. */
 static inline bool ax_mul(size_t a, size_t b, size_t *out)
@@ -116,13 +117,17 @@ uint64_t ax_now_ns(void);
 /* 64-bit hash (XXH3) of bytes; chain calls through `seed`. */
 uint64_t ax_hash(const void *data, size_t bytes, uint64_t seed);
 
-/* ---- dtype.c, reduce.c: element types ---------------------------------------
- */
+/* ---- dtype.c, reduce.c: element types ------------------------------------ */
 
+/* One value: nearest, ties to even, subnormals kept, NaN made quiet. */
 float ax_f16_to_f32(uint16_t bits);
 uint16_t ax_f32_to_f16(float value);
 float ax_bf16_to_f32(uint16_t bits);
 uint16_t ax_f32_to_bf16(float value);
+double ax_f32_to_f64(float value);
+float ax_f64_to_f32(double value);
+uint16_t ax_f64_to_f16(double value);
+uint16_t ax_f64_to_bf16(double value);
 
 /* What a reduction accumulates in: f64 for f64, f32 for f32, f16 and bf16,
  * the type itself for integers. */
@@ -137,9 +142,34 @@ typedef enum ax_reduce_op { AX_SUM = 0, AX_MIN, AX_MAX } ax_reduce_op_t;
  * integers). Sources are of `dtype`; f16 and bf16 are widened to f32. `dst` is
  * of `dst_dtype`: either `dtype` (rounded once) or ax_accumulator(dtype). dst
  * may be one of the sources when the element sizes are equal.
+ *
+ * Minimum and maximum are those of IEEE 754-2019: NaN wins, -0 is below +0.
+ * Every NaN in a result is the positive quiet one without payload. The bits do
+ * not depend on the instruction set nor on the caller's floating-point mode.
  */
 void ax_reduce(void *dst, accel_dtype_t dst_dtype, const void *const *src,
                int nsrc, size_t count, accel_dtype_t dtype, ax_reduce_op_t op,
                double scale);
+
+/* ---- isa.c: vector instructions ------------------------------------------ */
+
+typedef enum ax_isa {
+    AX_ISA_SCALAR = 0,
+    AX_ISA_AVX2,   /* AVX2 and F16C */
+    AX_ISA_AVX512, /* AVX-512 F, BW, DQ and VL */
+    AX_ISA_COUNT
+} ax_isa_t;
+
+/* The level in use: the best one here, or what ACCEL_ISA asks for. */
+ax_isa_t ax_isa(void);
+
+/* "scalar", "avx2", "avx512" */
+const char *ax_isa_name(ax_isa_t isa);
+
+/* Round to nearest, no flushing of subnormals, between enter and leave: a
+ * caller built with -ffast-math runs with another mode. */
+typedef unsigned ax_fpmode_t;
+ax_fpmode_t ax_fpmode_enter(void);
+void ax_fpmode_leave(ax_fpmode_t mode);
 
 #endif

@@ -3,8 +3,17 @@ lib_libaccel_core_la_SOURCES += \
 	lib/base/base.h \
 	lib/base/error.c \
 	lib/base/log.c \
-	lib/base/options.c
+	lib/base/options.c \
+	lib/base/spec.h \
+	lib/base/spec.c \
+	lib/base/settings.c \
+	lib/base/io.c \
+	lib/base/clock.c
 
 unit_tests += tests/unit/test_base
 tests_unit_test_base_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_base_LDADD = $(unit_ldadd)
+
+unit_tests += tests/unit/test_settings
+tests_unit_test_settings_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_settings_LDADD = $(unit_ldadd)
