@@ -8,7 +8,9 @@ lib_libaccel_core_la_SOURCES += \
 	lib/base/spec.c \
 	lib/base/settings.c \
 	lib/base/io.c \
-	lib/base/clock.c
+	lib/base/clock.c \
+	lib/base/rng_priv.h \
+	lib/base/rng.c
 
 unit_tests += tests/unit/test_base
 tests_unit_test_base_CPPFLAGS = $(unit_cppflags)
