@@ -10,7 +10,12 @@ lib_libaccel_core_la_SOURCES += \
 	lib/base/io.c \
 	lib/base/clock.c \
 	lib/base/rng_priv.h \
-	lib/base/rng.c
+	lib/base/rng.c \
+	lib/base/dtype.c \
+	lib/base/kernel.h \
+	lib/base/kernel_scalar.c \
+	lib/base/reduce.c \
+	lib/base/isa.c
 
 unit_tests += tests/unit/test_base
 tests_unit_test_base_CPPFLAGS = $(unit_cppflags)
