@@ -1,14 +1,112 @@
 # Tests. A room's own local.mk names its programs in unit_tests (run as they
 # are) or multi_tests (scripts that start several processes); cluster_tests
-# need a Slurm of their own and are bats files.
+# need a Slurm of their own and are bats files; local_tests are scripts that
+# need neither. A script's name ends in .sh (bash) or .bats.
 unit_tests =
-multi_tests =
+local_tests =
 lint_tests =
+multi_tests =
 cluster_tests =
 
 unit_cppflags = $(core_cppflags) $(CMOCKA_CFLAGS) -I$(top_srcdir)/tests
 unit_ldadd = lib/libaccel_core.la $(CMOCKA_LIBS)
 EXTRA_DIST += tests/unit/unit.h
+
+# What every test finds in its environment. Open MPI refuses to run as root
+# and on more ranks than cores unless told so twice.
+AM_TESTS_ENVIRONMENT = \
+	top_srcdir='$(abs_top_srcdir)'; \
+	top_builddir='$(abs_top_builddir)'; \
+	PATH="$(abs_top_builddir)/src:$$PATH"; \
+	CC='$(CC)'; CXX='$(CXX)'; \
+	OMPI_ALLOW_RUN_AS_ROOT=1; OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; \
+	OMPI_MCA_rmaps_base_oversubscribe=1; \
+	ACCEL_MODULE_DIR='$(abs_top_builddir)/lib/.libs'; \
+	CLANG_FORMAT='$(CLANG_FORMAT)'; CPPCHECK='$(CPPCHECK)'; \
+	MANDOC='$(MANDOC)'; WARN_CFLAGS='$(WARN_CFLAGS)'; \
+	SANITIZER='$(SANITIZER)'; TEST_CFLAGS='$(CFLAGS)'; \
+	export top_srcdir top_builddir PATH CC CXX ACCEL_MODULE_DIR \
+		OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM \
+		OMPI_MCA_rmaps_base_oversubscribe CLANG_FORMAT CPPCHECK \
+		MANDOC WARN_CFLAGS SANITIZER TEST_CFLAGS; \
+	$(sanitizer_environment)
+
+# Leaks of others, each with its reason; everything else is ours.
+sanitizer_environment = \
+	ASAN_OPTIONS="fast_unwind_on_malloc=0:$$ASAN_OPTIONS"; \
+	LSAN_OPTIONS="suppressions=$(abs_top_srcdir)/tests/lsan.supp:print_suppressions=0"; \
+	UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1"; \
+	TSAN_OPTIONS="suppressions=$(abs_top_srcdir)/tests/tsan.supp:halt_on_error=1"; \
+	export ASAN_OPTIONS LSAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS;
+EXTRA_DIST += tests/lsan.supp tests/tsan.supp tests/valgrind.supp
+
+# No test may hang: each is stopped after a while, and that is a failure.
+TEST_TIMEOUT = 600
+bounded = timeout -k 10 $(TEST_TIMEOUT)
+LOG_COMPILER = $(bounded)
+SH_LOG_COMPILER = $(bounded) bash
+BATS_LOG_COMPILER = $(bounded) $(BATS)
+
+EXTRA_DIST += $(local_tests) $(lint_tests) $(multi_tests) $(cluster_tests)
+dist_noinst_SCRIPTS += tests/count
+
+check_targets = check-unit check-lint check-multi check-cluster
+.PHONY: $(check_targets) check-asan check-tsan check-valgrind
+
+# Each keeps its own summary, so that one does not delete another's.
+run_tests = $(MAKE) $(AM_MAKEFLAGS) check-TESTS
+check-unit: all $(check_PROGRAMS)
+	$(run_tests) TESTS='$(unit_tests) $(local_tests)' \
+	    TEST_SUITE_LOG=tests/unit.log
+check-multi: all $(check_PROGRAMS)
+	$(run_tests) TESTS='$(multi_tests)' TEST_SUITE_LOG=tests/multi.log
+check-cluster: all $(check_PROGRAMS)
+	$(run_tests) TESTS='$(cluster_tests)' TEST_SUITE_LOG=tests/cluster.log
+check-lint: all
+	$(run_tests) TESTS='$(lint_tests)' TEST_SUITE_LOG=tests/lint.log
+lint: check-lint
+
+# The instrumented trees are built from a copy of what `make dist` would ship:
+# a tree that was configured in place allows no second build beside it, and
+# so the copy is also proved complete. They stay, for the next run.
+checked_tree = \
+	mkdir -p $(checked)/build && \
+	$(MAKE) $(AM_MAKEFLAGS) distdir distdir=$(checked)/src \
+	    top_distdir=$(checked)/src && \
+	cd $(checked)/build && \
+	{ test -e Makefile || { eval "set x $(configure_flags)" && shift && \
+	    ../src/configure --quiet "$$@" $(checked_flags); }; }
+# Instrumented code draws warnings about paths that cannot be: no -Werror.
+configure_flags = `$(abs_top_builddir)/config.status --config` \
+	--disable-werror
+
+check-asan: checked = instrumented/asan
+check-asan: checked_flags = --enable-sanitizer=address,undefined
+check-asan:
+	$(AM_V_at)$(checked_tree) && \
+	    $(MAKE) $(AM_MAKEFLAGS) check-unit check-multi
+
+check-tsan: checked = instrumented/tsan
+check-tsan: checked_flags = --enable-sanitizer=thread
+check-tsan:
+	$(AM_V_at)$(checked_tree) && \
+	    $(MAKE) $(AM_MAKEFLAGS) check-unit check-multi
+
+check-valgrind: checked = instrumented/valgrind
+check-valgrind: checked_flags = CFLAGS='-g -O1'
+check-valgrind:
+	$(AM_V_at)$(checked_tree) && \
+	    $(MAKE) $(AM_MAKEFLAGS) check-unit local_tests= TEST_TIMEOUT=900 \
+	    LOG_COMPILER='$(valgrind)'
+valgrind = $$(bounded) $$(LIBTOOL) --mode=execute $(VALGRIND) --quiet \
+	--error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite \
+	--suppressions=$$(abs_top_srcdir)/tests/valgrind.supp
+
+clean-local: clean-instrumented
+.PHONY: clean-instrumented
+clean-instrumented:
+	-test ! -d instrumented || chmod -R u+w instrumented
+	-rm -rf instrumented
 
 # cluster: Slurm daemons of its own, for any test that needs them
 dist_noinst_SCRIPTS += tests/cluster/with-cluster
