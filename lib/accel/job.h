@@ -39,7 +39,8 @@ typedef struct accel_oob {
  *
  * Collective over all ranks of the step when there is a launcher. On failure
  * *out is NULL and every rank that reached the exchange gets an error.
- * One job at a time in a process; open and close it on one thread.
+ * One job at a time in a process, unless all come from a hook; open and close
+ * it on one thread. After accel_job_close() another one may be opened.
  *
  * ACCEL_ERR_UNSUPPORTED: several tasks but no PMIx (the text says which srun
  * option to add); ACCEL_ERR_STATE: a job is open already. Whether all ranks
@@ -49,7 +50,12 @@ ACCEL_API accel_status_t accel_job_open(const accel_settings_t *settings,
                                         const accel_oob_t *oob,
                                         accel_job_t **out);
 
-/* Leaves the launcher (PMIx_Finalize). NULL is fine. Local. */
+/*
+ * Frees the job; names and reasons it owned are gone. PMIx stays open for the
+ * next job, and for MPI_Init(), until the process exits: it cannot be started
+ * twice in a process. The setting pmix=close leaves it at the end of
+ * start-up. NULL is fine. Local.
+ */
 ACCEL_API void accel_job_close(accel_job_t *job);
 
 /* My rank in [0, size), and the number of ranks. Local, any thread. */

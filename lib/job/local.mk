@@ -1,1 +1,18 @@
-# the job room
+# job: who am I, who are my peers
+lib_libaccel_core_la_SOURCES += \
+	lib/job/job.h \
+	lib/job/job_priv.h \
+	lib/job/job.c \
+	lib/job/detect.c \
+	lib/job/nodes.c \
+	lib/job/record.c \
+	lib/job/compare.c \
+	lib/job/exchange.c \
+	lib/job/pmix.c \
+	lib/job/single.c \
+	lib/job/custom.c \
+	lib/job/nodelist.c
+
+check_PROGRAMS += tests/multi/mp_job
+tests_multi_mp_job_CPPFLAGS = $(core_cppflags)
+tests_multi_mp_job_LDADD = lib/libaccel_core.la

@@ -1,0 +1,154 @@
+/* The one exchange of a job. */
+#include "job_priv.h"
+
+#include "base/spec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* "precision=fp16,seed=7": what must be alike and is not the default, so that
+ * an error can name the values and not only a hash. */
+static void summarize(const accel_settings_t *settings, char *out, size_t room)
+{
+    size_t count, used = 0;
+    const ax_key_t *table = ax_spec_table(&count);
+    accel_setting_t setting;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        if (!table[i].alike ||
+            accel_settings_find(settings, table[i].name, &setting) !=
+                ACCEL_OK ||
+            strcmp(setting.value, table[i].fallback) == 0)
+            continue;
+        int n = snprintf(out + used, room - used, "%s%s=%s", used ? "," : "",
+                         setting.name, setting.value);
+        if (n < 0 || (size_t)n >= room - used)
+            return;
+        used += (size_t)n;
+    }
+}
+
+static void describe(const accel_job_t *job, ax_record_t *record, char *summary,
+                     size_t room)
+{
+    const char *switches = getenv("SLURM_TOPOLOGY_ADDR");
+
+    summarize(job->settings, summary, room);
+    *record = (ax_record_t){.rank = job->rank,
+                            .size = job->size,
+                            .settings = ax_settings_hash(job->settings),
+                            .spec = getenv(AX_SPEC_ENV) != NULL,
+                            .version = ACCEL_VERSION,
+                            .node = job->nodes.names[accel_job_node(job)],
+                            .switches = switches ? switches : "",
+                            .summary = summary};
+}
+
+static accel_status_t start(accel_job_t *job)
+{
+    if (job->exchanged)
+        return ax_fail(ACCEL_ERR_STATE, "job: only one exchange per job");
+    if (job->owner != (int)getpid())
+        return ax_fail(ACCEL_ERR_STATE, "job: this process was forked from "
+                                        "the one that opened the job; only "
+                                        "that one may use it");
+    /* Whatever comes now, the key is used: never put one twice. */
+    job->exchanged = true;
+    job->records.offsets =
+        calloc((size_t)job->size + 1, sizeof *job->records.offsets);
+    if (!job->records.offsets)
+        return ax_fail(ACCEL_ERR_NOMEM, "job: no memory for %d ranks",
+                       job->size);
+    return ACCEL_OK;
+}
+
+static accel_status_t run(accel_job_t *job, const ax_record_t *record)
+{
+    unsigned char buffer[AX_RECORD_MAX];
+    size_t bytes;
+    accel_status_t st;
+
+    if ((st = ax_record_pack(record, buffer, &bytes)) != ACCEL_OK)
+        return st;
+    st = job->provider->allgather(job, buffer, bytes, &job->records);
+    if (st == ACCEL_OK)
+        st = ax_records_compare(job, &job->records);
+    if (st != ACCEL_OK) {
+        free(job->records.data);
+        job->records.data = NULL;
+    }
+    if (job->provider->leave &&
+        strcmp(ax_settings_str(job->settings, "pmix"), "close") == 0)
+        job->provider->leave(job);
+    return st;
+}
+
+accel_status_t ax_job_exchange(accel_job_t *job, const void *endpoint,
+                               size_t bytes)
+{
+    char summary[256];
+    ax_record_t record;
+    accel_status_t st;
+
+    /* The others must not wait for a rank that gave too much. */
+    if (bytes > AX_JOB_ENDPOINT_MAX)
+        return ax_job_exchange_error(
+            job, ax_fail(ACCEL_ERR_ARG,
+                         "job: an endpoint of %zu bytes, at most %d fit", bytes,
+                         AX_JOB_ENDPOINT_MAX));
+    if ((st = start(job)) != ACCEL_OK)
+        return st;
+    describe(job, &record, summary, sizeof summary);
+    record.endpoint = endpoint;
+    record.bytes = bytes;
+    return run(job, &record);
+}
+
+accel_status_t ax_job_exchange_error(accel_job_t *job, accel_status_t mine)
+{
+    char summary[256];
+    accel_error_t error;
+    ax_record_t record;
+    accel_status_t st;
+
+    ax_error_get(&error);
+    if ((st = start(job)) != ACCEL_OK)
+        return st;
+    describe(job, &record, summary, sizeof summary);
+    record.status = mine;
+    record.endpoint = error.text;
+    record.bytes = strlen(error.text);
+    st = run(job, &record);
+    return st == ACCEL_OK ? ax_error_set(&error) : st;
+}
+
+static bool record_of(const accel_job_t *job, int rank, ax_record_t *record)
+{
+    if (!job->records.data || rank < 0 || rank >= job->size)
+        return false;
+    size_t from = job->records.offsets[rank];
+    return ax_record_unpack(job->records.data + from,
+                            job->records.offsets[rank + 1] - from,
+                            record) == ACCEL_OK;
+}
+
+const void *ax_job_endpoint(const accel_job_t *job, int rank, size_t *bytes)
+{
+    ax_record_t record;
+
+    *bytes = 0;
+    if (!record_of(job, rank, &record))
+        return NULL;
+    *bytes = record.bytes;
+    return record.endpoint;
+}
+
+const char *ax_job_switches(const accel_job_t *job, int rank)
+{
+    ax_record_t record;
+
+    return record_of(job, rank, &record) ? record.switches : NULL;
+}

@@ -1,0 +1,172 @@
+/* The job: choose who tells us rank and size, and remember the answer. */
+#include "job_priv.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The launcher knows one rank for this process, so one job at a time; jobs
+ * over the caller's own hook are not counted. */
+static atomic_bool open_already;
+
+static accel_status_t choose(accel_job_t *job, const accel_oob_t *oob)
+{
+    if (oob) {
+        job->provider = &ax_job_custom;
+        return ACCEL_OK;
+    }
+    switch (ax_job_detect(getenv, job->reason, sizeof job->reason)) {
+    case AX_LAUNCHER_PMIX:
+        job->provider = &ax_job_pmix;
+        break;
+    case AX_LAUNCHER_NONE:
+        job->provider = &ax_job_single;
+        break;
+    case AX_LAUNCHER_WITHOUT:
+        return ax_fail(ACCEL_ERR_UNSUPPORTED, "job: %s", job->reason);
+    }
+    if (atomic_exchange(&open_already, true)) {
+        job->provider = NULL;
+        return ax_fail(ACCEL_ERR_STATE, "job: one is open already in this "
+                                        "process; close it first");
+    }
+    return ACCEL_OK;
+}
+
+static void release(accel_job_t *job)
+{
+    if (job->provider && job->provider != &ax_job_custom)
+        atomic_store(&open_already, false);
+    ax_nodes_fini(&job->nodes);
+    free(job->records.data);
+    free(job->records.offsets);
+    free(job);
+}
+
+accel_status_t accel_job_open(const accel_settings_t *settings,
+                              const accel_oob_t *oob, accel_job_t **out)
+{
+    accel_status_t st;
+
+    if (!out)
+        return ax_fail(ACCEL_ERR_ARG, "job: open: out is NULL");
+    *out = NULL;
+    if (!settings)
+        return ax_fail(ACCEL_ERR_ARG, "job: open: settings is NULL; get them "
+                                      "from accel_settings_load()");
+    accel_job_t *job = calloc(1, sizeof *job);
+    if (!job)
+        return ax_fail(ACCEL_ERR_NOMEM, "job: open: no memory");
+    job->settings = settings;
+    job->owner = (int)getpid();
+    if ((st = choose(job, oob)) != ACCEL_OK)
+        goto fail;
+    if ((st = job->provider->open(job, oob)) != ACCEL_OK)
+        goto fail;
+    *out = job;
+    return ACCEL_OK;
+fail:
+    release(job);
+    return st;
+}
+
+void accel_job_close(accel_job_t *job)
+{
+    if (job)
+        release(job);
+}
+
+int accel_job_rank(const accel_job_t *job)
+{
+    return job->rank;
+}
+
+int accel_job_size(const accel_job_t *job)
+{
+    return job->size;
+}
+
+int accel_job_local_rank(const accel_job_t *job)
+{
+    return job->nodes.local_of[job->rank];
+}
+
+int accel_job_local_size(const accel_job_t *job)
+{
+    return job->nodes.sizes[accel_job_node(job)];
+}
+
+int accel_job_node(const accel_job_t *job)
+{
+    return job->nodes.node_of[job->rank];
+}
+
+int accel_job_nodes(const accel_job_t *job)
+{
+    return job->nodes.count;
+}
+
+int accel_job_node_of(const accel_job_t *job, int rank)
+{
+    return rank < 0 || rank >= job->size ? -1 : job->nodes.node_of[rank];
+}
+
+int accel_job_local_rank_of(const accel_job_t *job, int rank)
+{
+    return rank < 0 || rank >= job->size ? -1 : job->nodes.local_of[rank];
+}
+
+const char *accel_job_node_name(const accel_job_t *job, int node)
+{
+    if (node < 0 || node >= job->nodes.count)
+        return NULL;
+    return job->nodes.names[node];
+}
+
+const char *accel_job_provider(const accel_job_t *job)
+{
+    return job->provider->name;
+}
+
+const char *accel_job_reason(const accel_job_t *job)
+{
+    return job->reason;
+}
+
+const char *ax_job_who(const accel_job_t *job, int rank, char *buffer,
+                       size_t bytes)
+{
+    int node = accel_job_node_of(job, rank);
+
+    if (node < 0)
+        snprintf(buffer, bytes, "rank %d", rank);
+    else
+        snprintf(buffer, bytes, "rank %d on %s", rank, job->nodes.names[node]);
+    return buffer;
+}
+
+static int64_t seconds_from(const char *name)
+{
+    const char *text = getenv(name);
+    int64_t value = 0;
+
+    if (!text || !*text)
+        return 0;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9' ||
+            __builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, *text - '0', &value))
+            return 0;
+    }
+    return value;
+}
+
+int64_t ax_job_end_time(void)
+{
+    /* Slurm sets its own from 23.02 on; the plugin asks on older ones. */
+    int64_t end = seconds_from("ACCEL_END_TIME");
+
+    return end ? end : seconds_from("SLURM_JOB_END_TIME");
+}

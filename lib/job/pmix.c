@@ -1,0 +1,391 @@
+/*
+ * PMIx tells who we are. The only file that knows PMIx.
+ *
+ * What experience with PMIx 3 to 5 under Slurm and Open MPI taught:
+ * - PMIx_Init that does not succeed leaves a library that answers happily as
+ *   if it were a world of one, and whose PMIx_Finalize crashes: after a
+ *   failure no PMIx function is called again in this process.
+ * - PMIX_NODEID of another rank is the caller's own node before Slurm 25.05,
+ *   and PMIX_LOCAL_RANK is given for local ranks only: both are derived here
+ *   from PMIX_HOSTNAME, the one per-rank fact that is right everywhere. It is
+ *   the node's name for the launcher, not the machine's hostname.
+ * - From Slurm 25.05 PMIX_APPNUM and PMIX_APP_RANK mean something else: not
+ *   used.
+ * - A key that is put again may give peers the value before: each exchange
+ *   has a key of its own.
+ * - A fence's status must be looked at: ranks that do not would run on alone.
+ * - PMIX_TIMEOUT on a fence covers the local phase only: the wait is bounded
+ *   here.
+ * - PMIX_COLLECT_DATA counts by being there, not by its value.
+ * - Events do not cross nodes under Slurm, and an event that a client sends
+ *   kills the step: not used.
+ * - After PMIx_Finalize neither PMIx_Init nor MPI_Init works again in the same
+ *   process (4.2.2: no data about other ranks). So a closed job leaves PMIx
+ *   open, for the next job or for MPI, and it is finalized when the process
+ *   exits: a client that ends without that is an error to the launcher. The
+ *   setting pmix=close finalizes right after the exchange.
+ */
+#include "job_priv.h"
+
+#include <pmix.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The one session of this process with its launcher. One thread at a time
+ * opens and closes jobs. */
+static struct {
+    bool broken;   /* PMIx_Init failed: never touch PMIx again */
+    bool finished; /* PMIx_Finalize was called: it cannot be started again */
+    bool open;
+    pid_t owner; /* a forked child must not finalize for its parent */
+    pmix_proc_t me;
+} session;
+
+static accel_status_t fail_pmix(accel_status_t st, pmix_status_t rc,
+                                const char *what)
+{
+    return ax_fail(st, "job: %s: PMIx says %s (%d)", what,
+                   PMIx_Error_string(rc), (int)rc);
+}
+
+static pmix_proc_t proc_of(uint32_t rank)
+{
+    pmix_proc_t proc = session.me;
+
+    proc.rank = rank;
+    return proc;
+}
+
+/* ---- open -----------------------------------------------------------------
+ */
+
+static accel_status_t get_size(accel_job_t *job)
+{
+    pmix_value_t *value = NULL;
+    pmix_proc_t all = proc_of(PMIX_RANK_WILDCARD);
+    uint32_t size = 0;
+
+    pmix_status_t rc = PMIx_Get(&all, PMIX_JOB_SIZE, NULL, 0, &value);
+    if (rc != PMIX_SUCCESS)
+        return fail_pmix(ACCEL_ERR_SYS, rc, "the number of ranks");
+    if (value->type == PMIX_UINT32)
+        size = value->data.uint32;
+    PMIX_VALUE_RELEASE(value);
+    if (size < 1 || size > AX_JOB_RANKS_MAX || (uint32_t)job->rank >= size)
+        return ax_fail(ACCEL_ERR_PROTO, "job: PMIx says rank %d of %u",
+                       job->rank, size);
+    job->size = (int)size;
+    return ACCEL_OK;
+}
+
+/* The name of one rank's node; the caller's to free(). */
+static accel_status_t get_node(int rank, char **out)
+{
+    pmix_value_t *value = NULL;
+    pmix_proc_t proc = proc_of((uint32_t)rank);
+
+    pmix_status_t rc = PMIx_Get(&proc, PMIX_HOSTNAME, NULL, 0, &value);
+    if (rc != PMIX_SUCCESS) {
+        char what[64];
+        snprintf(what, sizeof what, "the node of rank %d", rank);
+        return fail_pmix(ACCEL_ERR_SYS, rc, what);
+    }
+    if (value->type == PMIX_STRING && value->data.string &&
+        value->data.string[0])
+        *out = strdup(value->data.string);
+    PMIX_VALUE_RELEASE(value);
+    if (!*out)
+        return ax_fail(ACCEL_ERR_PROTO,
+                       "job: PMIx gave no name for the node of rank %d", rank);
+    return ACCEL_OK;
+}
+
+static accel_status_t get_nodes(accel_job_t *job)
+{
+    char **names = calloc((size_t)job->size, sizeof *names);
+    accel_status_t st = ACCEL_OK;
+
+    if (!names)
+        return ax_fail(ACCEL_ERR_NOMEM, "job: no memory for %d ranks",
+                       job->size);
+    for (int r = 0; r < job->size && st == ACCEL_OK; r++)
+        st = get_node(r, &names[r]);
+    if (st == ACCEL_OK)
+        st = ax_nodes_init(&job->nodes, (const char *const *)names, job->size);
+    for (int r = 0; r < job->size; r++)
+        free(names[r]);
+    free(names);
+    return st;
+}
+
+static void finalize(void)
+{
+    if (!session.open || session.owner != getpid())
+        return;
+    session.open = false;
+    session.finished = true;
+    PMIx_Finalize(NULL, 0);
+}
+
+static accel_status_t start_session(void)
+{
+    if (session.open && session.owner == getpid())
+        return ACCEL_OK;
+    if (session.open)
+        return ax_fail(ACCEL_ERR_STATE,
+                       "job: this process was forked from one that uses PMIx "
+                       "and cannot use it too; fork before opening a job");
+    if (session.broken || session.finished)
+        return ax_fail(ACCEL_ERR_STATE,
+                       "job: PMIx %s in this process and cannot be started "
+                       "again",
+                       session.broken ? "could not be started"
+                                      : "was closed (setting pmix=close)");
+    pmix_status_t rc = PMIx_Init(&session.me, NULL, 0);
+    if (rc != PMIX_SUCCESS) {
+        session.broken = true;
+        return ax_fail(ACCEL_ERR_UNSUPPORTED,
+                       "job: PMIX_NAMESPACE is set, but PMIx_Init says %s "
+                       "(%d): the launcher's PMIx server is gone, refuses, or "
+                       "is not for this process; unset PMIX_NAMESPACE to run "
+                       "as one process",
+                       PMIx_Error_string(rc), (int)rc);
+    }
+    session.open = true;
+    session.owner = getpid();
+    if (atexit(finalize) != 0) {
+        finalize();
+        return ax_fail(ACCEL_ERR_NOMEM, "job: no memory for an exit handler");
+    }
+    return ACCEL_OK;
+}
+
+static accel_status_t pmix_open(accel_job_t *job, const accel_oob_t *oob)
+{
+    accel_status_t st;
+
+    (void)oob;
+    if ((st = start_session()) != ACCEL_OK)
+        return st;
+    if (session.me.rank > AX_JOB_RANKS_MAX)
+        return ax_fail(ACCEL_ERR_PROTO, "job: PMIx says rank %u",
+                       session.me.rank);
+    job->rank = (int)session.me.rank;
+    if ((st = get_size(job)) != ACCEL_OK)
+        return st;
+    if ((st = get_nodes(job)) != ACCEL_OK)
+        return st;
+    snprintf(job->reason, sizeof job->reason,
+             "PMIx: rank %d of %d in namespace %.120s", job->rank, job->size,
+             session.me.nspace);
+    return ACCEL_OK;
+}
+
+/* ---- the fence ------------------------------------------------------------
+ */
+
+/* On the heap: after a timeout PMIx may still call back. */
+struct fence {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool finished, abandoned;
+    pmix_status_t rc;
+};
+
+static struct fence *fence_create(void)
+{
+    struct fence *fence = calloc(1, sizeof *fence);
+    pthread_condattr_t attr;
+
+    if (!fence)
+        return NULL;
+    pthread_mutex_init(&fence->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&fence->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    return fence;
+}
+
+static void fence_destroy(struct fence *fence)
+{
+    pthread_cond_destroy(&fence->changed);
+    pthread_mutex_destroy(&fence->lock);
+    free(fence);
+}
+
+static void fence_done(pmix_status_t rc, void *data)
+{
+    struct fence *fence = data;
+
+    pthread_mutex_lock(&fence->lock);
+    fence->rc = rc;
+    fence->finished = true;
+    bool abandoned = fence->abandoned;
+    pthread_cond_signal(&fence->changed);
+    pthread_mutex_unlock(&fence->lock);
+    if (abandoned)
+        fence_destroy(fence);
+}
+
+/* False: not finished within `seconds`; the fence is then the callback's. */
+static bool fence_wait(struct fence *fence, int64_t seconds, pmix_status_t *rc)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += seconds;
+    pthread_mutex_lock(&fence->lock);
+    while (!fence->finished &&
+           pthread_cond_timedwait(&fence->changed, &fence->lock, &until) == 0)
+        ;
+    bool finished = fence->finished;
+    fence->abandoned = !finished;
+    *rc = fence->rc;
+    pthread_mutex_unlock(&fence->lock);
+    if (finished)
+        fence_destroy(fence);
+    return finished;
+}
+
+static accel_status_t fail_timeout(int64_t seconds)
+{
+    return ax_fail(ACCEL_ERR_TIMEOUT,
+                   "job: not all ranks reached the exchange at start-up in "
+                   "%lld s (setting \"timeout\"; Slurm itself waits 300 s, or "
+                   "what SLURM_PMIX_TIMEOUT says)",
+                   (long long)seconds);
+}
+
+static accel_status_t collect(const accel_job_t *job)
+{
+    int64_t seconds = ax_settings_int(job->settings, "timeout");
+    struct fence *fence = fence_create();
+    bool yes = true;
+    pmix_info_t info;
+    pmix_status_t rc;
+
+    if (!fence)
+        return ax_fail(ACCEL_ERR_NOMEM, "job: no memory for the exchange");
+    PMIX_INFO_CONSTRUCT(&info);
+    PMIX_INFO_LOAD(&info, PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
+    rc = PMIx_Fence_nb(NULL, 0, &info, 1, fence_done, fence);
+    if (rc == PMIX_OPERATION_SUCCEEDED || rc != PMIX_SUCCESS) {
+        fence_destroy(fence); /* there will be no call back */
+        if (rc == PMIX_OPERATION_SUCCEEDED)
+            rc = PMIX_SUCCESS;
+    } else if (!fence_wait(fence, seconds, &rc)) {
+        /* `info` may still be read: it holds no memory, and PMIx has copied
+         * it into its message. */
+        return fail_timeout(seconds);
+    }
+    PMIX_INFO_DESTRUCT(&info);
+    if (rc == PMIX_ERR_TIMEOUT)
+        return fail_timeout(seconds);
+    if (rc != PMIX_SUCCESS)
+        return fail_pmix(ACCEL_ERR_PEER, rc, "the exchange at start-up");
+    return ACCEL_OK;
+}
+
+/* ---- the exchange ---------------------------------------------------------
+ */
+
+static accel_status_t publish(const char *key, const unsigned char *mine,
+                              size_t bytes)
+{
+    pmix_value_t value;
+
+    memset(&value, 0, sizeof value);
+    value.type = PMIX_BYTE_OBJECT;
+    value.data.bo.bytes = (char *)(uintptr_t)mine; /* only read, and copied */
+    value.data.bo.size = bytes;
+    pmix_status_t rc = PMIx_Put(PMIX_GLOBAL, key, &value);
+    if (rc == PMIX_SUCCESS)
+        rc = PMIx_Commit();
+    if (rc != PMIX_SUCCESS)
+        return fail_pmix(ACCEL_ERR_SYS, rc, "publishing this rank's record");
+    return ACCEL_OK;
+}
+
+static accel_status_t append(const accel_job_t *job, int rank,
+                             const pmix_value_t *value, ax_records_t *all,
+                             size_t *room)
+{
+    size_t from = all->offsets[rank], bytes = value->data.bo.size;
+
+    if (value->type != PMIX_BYTE_OBJECT || bytes > AX_RECORD_MAX)
+        return ax_fail(ACCEL_ERR_PROTO,
+                       "job: rank %d published %zu bytes of type %d", rank,
+                       bytes, (int)value->type);
+    if (from + bytes > *room) {
+        size_t more = from + bytes + (size_t)(job->size - rank) * bytes;
+        unsigned char *data = realloc(all->data, more);
+        if (!data)
+            return ax_fail(ACCEL_ERR_NOMEM, "job: no memory for %zu bytes",
+                           more);
+        all->data = data;
+        *room = more;
+    }
+    memcpy(all->data + from, value->data.bo.bytes, bytes);
+    all->offsets[rank + 1] = from + bytes;
+    return ACCEL_OK;
+}
+
+static accel_status_t read_one(const accel_job_t *job, const char *key,
+                               int rank, ax_records_t *all, size_t *room)
+{
+    pmix_value_t *value = NULL;
+    pmix_proc_t proc = proc_of((uint32_t)rank);
+    pmix_info_t info;
+    bool yes = true;
+
+    /* After the fence all is at the local server: without this, a record that
+     * is not there would be waited for. */
+    PMIX_INFO_CONSTRUCT(&info);
+    PMIX_INFO_LOAD(&info, PMIX_IMMEDIATE, &yes, PMIX_BOOL);
+    pmix_status_t rc = PMIx_Get(&proc, key, &info, 1, &value);
+    PMIX_INFO_DESTRUCT(&info);
+    if (rc != PMIX_SUCCESS) {
+        char what[64];
+        snprintf(what, sizeof what, "the record of rank %d", rank);
+        return fail_pmix(ACCEL_ERR_PROTO, rc, what);
+    }
+    accel_status_t st = append(job, rank, value, all, room);
+    PMIX_VALUE_RELEASE(value);
+    return st;
+}
+
+static accel_status_t pmix_allgather(accel_job_t *job,
+                                     const unsigned char *mine, size_t bytes,
+                                     ax_records_t *all)
+{
+    static int generation; /* of this process's jobs: a new key for each */
+    char key[32];
+    size_t room = 0;
+    accel_status_t st;
+
+    snprintf(key, sizeof key, "accel.boot.%d", generation++);
+    if ((st = publish(key, mine, bytes)) != ACCEL_OK)
+        return st;
+    if ((st = collect(job)) != ACCEL_OK)
+        return st;
+    for (int r = 0; r < job->size && st == ACCEL_OK; r++)
+        st = read_one(job, key, r, all, &room);
+    return st;
+}
+
+static void pmix_leave(accel_job_t *job)
+{
+    (void)job;
+    finalize();
+}
+
+const ax_provider_t ax_job_pmix = {.name = "pmix",
+                                   .open = pmix_open,
+                                   .allgather = pmix_allgather,
+                                   .leave = pmix_leave};
