@@ -111,3 +111,19 @@ clean-instrumented:
 # cluster: Slurm daemons of its own, for any test that needs them
 dist_noinst_SCRIPTS += tests/cluster/with-cluster
 cluster_tests += tests/cluster/with_cluster.bats
+
+# lint: what a reader would otherwise have to check by eye
+lint_tests += \
+	tests/lint/cppcheck.sh \
+	tests/lint/exports.sh \
+	tests/lint/format.sh \
+	tests/lint/headers.sh \
+	tests/lint/layers.sh \
+	tests/lint/mandoc.sh \
+	tests/lint/manual_examples.sh \
+	tests/lint/nouns.sh \
+	tests/lint/scripts.sh \
+	tests/lint/sizes.sh \
+	tests/lint/sources.sh \
+	tests/lint/words.sh
+EXTRA_DIST += tests/lint/lint.bash tests/lint/cppcheck.supp man/names

@@ -1,0 +1,30 @@
+# headers: each compiles alone, a public one as C11 and as C++17 too.
+. "$(dirname "$0")/lint.bash"
+CC=${CC:-cc} CXX=${CXX:-c++}
+include=(-I"$top_srcdir/lib" -I"$top_builddir/lib" -D_GNU_SOURCE)
+strict=(-Wall -Wextra -Wshadow -Wpedantic -Werror)
+
+compile() {
+    local file=$1
+    shift
+    if ! "$@" "${strict[@]}" "${include[@]}" -fsyntax-only \
+        >"$scratch/out" 2>&1; then
+        cat "$scratch/out"
+        complain "$file: does not compile alone ($1)"
+    fi
+}
+
+for file in lib/accel.h lib/accel/*.h; do
+    echo "#include <${file#lib/}>" >"$scratch/one.c"
+    cp "$scratch/one.c" "$scratch/one.cc"
+    compile "$file" $CC -std=c11 "$scratch/one.c"
+    compile "$file" $CXX -std=c++17 "$scratch/one.cc"
+done
+# Internal headers that see no foreign library, as C only.
+for file in lib/*/*.h; do
+    [[ $file != lib/accel/* ]] || continue
+    ! grep -qE '#include <(pmix|hwloc|hdf5|ucp|ucs)' "$file" || continue
+    printf '#include "%s"\nextern int x;\n' "${file#lib/}" >"$scratch/one.c"
+    compile "$file" $CC -std=c11 "$scratch/one.c"
+done
+verdict
