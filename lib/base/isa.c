@@ -16,10 +16,44 @@ static struct {
     ax_kernels_t tables[AX_ISA_COUNT];
 } state = {.once = PTHREAD_ONCE_INIT};
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+/* Which register sets the kernel saves when it switches tasks. */
+static uint32_t saved_registers(void)
+{
+    uint32_t low, high;
+
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
+}
+
+#define XCR0_YMM 0x06u /* xmm and ymm */
+#define XCR0_ZMM 0xe6u /* and masks, zmm */
+
+static void detect(bool have[AX_ISA_COUNT])
+{
+    unsigned a, b, c, d;
+
+    have[AX_ISA_SCALAR] = true;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
+        return;
+    bool f16c = c & bit_F16C;
+    uint32_t saved = saved_registers();
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d))
+        return;
+    have[AX_ISA_AVX2] =
+        f16c && (b & bit_AVX2) && (saved & XCR0_YMM) == XCR0_YMM;
+    have[AX_ISA_AVX512] = have[AX_ISA_AVX2] && (b & bit_AVX512F) &&
+                          (b & bit_AVX512BW) && (b & bit_AVX512DQ) &&
+                          (b & bit_AVX512VL) && (saved & XCR0_ZMM) == XCR0_ZMM;
+}
+#else
 static void detect(bool have[AX_ISA_COUNT])
 {
     have[AX_ISA_SCALAR] = true;
 }
+#endif
 
 const char *ax_isa_name(ax_isa_t isa)
 {
@@ -28,25 +62,41 @@ const char *ax_isa_name(ax_isa_t isa)
     return (unsigned)isa < AX_ISA_COUNT ? names[isa] : "?";
 }
 
+/* The level named; -1 when there is none of that name. */
+static int find_level(const char *name)
+{
+    for (int i = 0; i < AX_ISA_COUNT; i++)
+        if (strcmp(name, ax_isa_name((ax_isa_t)i)) == 0)
+            return i;
+    return -1;
+}
+
+static ax_isa_t best_level(void)
+{
+    int best = AX_ISA_SCALAR;
+
+    for (int i = 0; i < AX_ISA_COUNT; i++)
+        if (state.have[i])
+            best = i;
+    return (ax_isa_t)best;
+}
+
 static void choose(void)
 {
-    const char *wanted = getenv("ACCEL_ISA");
-    bool known = !wanted || !*wanted;
+    const char *name = getenv("ACCEL_ISA");
+    int wanted = name && *name ? find_level(name) : -1;
 
     detect(state.have);
-    for (int i = 0; i < AX_ISA_COUNT; i++) {
-        bool named = wanted && strcmp(wanted, ax_isa_name((ax_isa_t)i)) == 0;
-        known = known || named;
-        if (state.have[i] && (!wanted || !*wanted || named))
-            state.isa = (ax_isa_t)i;
-    }
     ax_kernels_scalar(&state.tables[AX_ISA_SCALAR]);
-    if (!known)
-        ax_log(AX_LOG_WARN,
-               "ACCEL_ISA=%s: no such level; one of: scalar avx2 avx512",
-               wanted);
-    else if (wanted && *wanted && strcmp(wanted, ax_isa_name(state.isa)) != 0)
-        ax_log(AX_LOG_WARN, "ACCEL_ISA=%s: this CPU lacks it; using %s", wanted,
+    ax_kernels_avx2(&state.tables[AX_ISA_AVX2]);
+    ax_kernels_avx512(&state.tables[AX_ISA_AVX512]);
+    state.isa = best_level();
+    if (wanted >= 0 && state.have[wanted])
+        state.isa = (ax_isa_t)wanted;
+    else if (name && *name)
+        ax_log(AX_LOG_WARN, "ACCEL_ISA=%s: %s; using %s", name,
+               wanted < 0 ? "no such level; one of: scalar avx2 avx512"
+                          : "not on this machine",
                ax_isa_name(state.isa));
 }
 

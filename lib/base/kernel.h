@@ -37,7 +37,10 @@ typedef struct ax_kernels {
 #define AX_NAN32 0x7fc00000u
 #define AX_NAN64 0x7ff8000000000000u
 
+/* Fill a table; the scalar one where the machine is no x86-64. */
 void ax_kernels_scalar(ax_kernels_t *table);
+void ax_kernels_avx2(ax_kernels_t *table);
+void ax_kernels_avx512(ax_kernels_t *table);
 
 /* The table in use: chosen once, from the CPU and ACCEL_ISA. */
 const ax_kernels_t *ax_kernels(void);

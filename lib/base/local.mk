@@ -14,6 +14,9 @@ lib_libaccel_core_la_SOURCES += \
 	lib/base/dtype.c \
 	lib/base/kernel.h \
 	lib/base/kernel_scalar.c \
+	lib/base/kernel_simd.h \
+	lib/base/kernel_avx2.c \
+	lib/base/kernel_avx512.c \
 	lib/base/reduce.c \
 	lib/base/isa.c
 
@@ -24,3 +27,7 @@ tests_unit_test_base_LDADD = $(unit_ldadd)
 unit_tests += tests/unit/test_settings
 tests_unit_test_settings_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_settings_LDADD = $(unit_ldadd)
+
+unit_tests += tests/unit/test_dtype
+tests_unit_test_dtype_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_dtype_LDADD = $(unit_ldadd)

@@ -1,0 +1,72 @@
+/* Kernels for AVX2 and F16C: 32-byte vectors. */
+#include "kernel.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define BYTES 32
+#define TARGET __attribute__((target("avx2,f16c")))
+#define KERNEL_TYPES
+#include "kernel_simd.h"
+#undef KERNEL_TYPES
+
+LANE vf32 widen_f16(half v)
+{
+    return (vf32)_mm256_cvtph_ps((__m128i)v);
+}
+
+LANE half narrow_f16(vf32 v)
+{
+    return (half)_mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT);
+}
+
+LANE vu32 widen_u16(half v)
+{
+    return (vu32)_mm256_cvtepu16_epi32((__m128i)v);
+}
+
+/* The pack works within 128-bit halves: their low parts are brought together.
+ */
+LANE half narrow_u16(vu32 v)
+{
+    __m256i packed = _mm256_packus_epi32((__m256i)v, (__m256i)v);
+
+    return (half)_mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x08));
+}
+
+LANE vf64 widen_f32(hf32 v)
+{
+    return (vf64)_mm256_cvtps_pd((__m128)v);
+}
+
+LANE hf32 narrow_f64(vf64 v)
+{
+    return (hf32)_mm256_cvtpd_ps((__m256d)v);
+}
+
+LANE raw part_load(const void *p, size_t bytes)
+{
+    raw v = {0};
+
+    memcpy(&v, p, bytes);
+    return v;
+}
+
+LANE void part_store(void *p, raw v, size_t bytes)
+{
+    memcpy(p, &v, bytes);
+}
+
+#include "kernel_simd.h"
+
+void ax_kernels_avx2(ax_kernels_t *table)
+{
+    ax_kernels_scalar(table);
+    fill(table);
+}
+#else
+void ax_kernels_avx2(ax_kernels_t *table)
+{
+    ax_kernels_scalar(table);
+}
+#endif

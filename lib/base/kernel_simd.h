@@ -1,0 +1,422 @@
+/*
+ * The vector kernels, once for all widths. The file that includes this gives
+ *
+ *   BYTES   of a vector
+ *   TARGET  the attribute that allows its instructions
+ *   widen_f16, widen_u16, narrow_f16, narrow_u16, widen_f32, narrow_f64
+ *           what the vector extension of the compiler cannot say
+ *   part_load, part_store
+ *           a vector of which only the first bytes are in memory
+ *
+ * after including this with KERNEL_TYPES, which defines the types they use.
+ * Loops take their element functions as arguments and are inlined with them:
+ * one loop in the source, one tight loop for each type in the object.
+ */
+#include "kernel.h"
+
+#include <string.h>
+
+#ifdef KERNEL_TYPES
+
+#define VECTOR __attribute__((vector_size(BYTES)))
+#define HALF __attribute__((vector_size(BYTES / 2)))
+#define LANE static inline TARGET
+#define LOOP static inline TARGET __attribute__((always_inline))
+
+typedef int64_t raw VECTOR; /* any elements */
+typedef float vf32 VECTOR;
+typedef double vf64 VECTOR;
+typedef int32_t vi32 VECTOR;
+typedef uint32_t vu32 VECTOR;
+typedef int64_t half HALF; /* 16-bit elements, as many as vf32 has */
+typedef float hf32 HALF;   /* as many floats as vf64 has doubles */
+
+#else
+
+#define LANES (BYTES / 4)
+
+typedef raw (*raw_op_fn)(raw a, raw b);
+typedef raw (*raw_end_fn)(raw a, double scale);
+typedef vf32 (*load_fn)(const void *p);
+typedef void (*store_fn)(void *p, vf32 v);
+
+/* ---- one vector ---------------------------------------------------------- */
+
+LANE raw load_raw(const void *p)
+{
+    raw v;
+
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+LANE void store_raw(void *p, raw v)
+{
+    memcpy(p, &v, sizeof v);
+}
+
+LANE vf32 load_f32(const void *p)
+{
+    return (vf32)load_raw(p);
+}
+
+LANE void store_f32(void *p, vf32 v)
+{
+    store_raw(p, (raw)v);
+}
+
+LANE vf32 load_f16(const void *p)
+{
+    half v;
+
+    memcpy(&v, p, sizeof v);
+    return widen_f16(v);
+}
+
+LANE void store_f16(void *p, vf32 v)
+{
+    half h = narrow_f16(v);
+
+    memcpy(p, &h, sizeof h);
+}
+
+/* All ones where `bits` is a NaN. */
+LANE vi32 nan_mask(vi32 bits)
+{
+    return (bits & 0x7fffffff) > 0x7f800000;
+}
+
+LANE vf32 load_bf16(const void *p)
+{
+    half v;
+
+    memcpy(&v, p, sizeof v);
+    vi32 bits = (vi32)(widen_u16(v) << 16);
+    return (vf32)(bits | (nan_mask(bits) & 0x400000));
+}
+
+/* With integers: the instruction for it flushes subnormals. */
+LANE void store_bf16(void *p, vf32 v)
+{
+    vu32 bits = (vu32)v;
+    vu32 nan = (vu32)nan_mask((vi32)v);
+    vu32 rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+    half h = narrow_u16((rounded & ~nan) | (((bits >> 16) | 0x40) & nan));
+
+    memcpy(p, &h, sizeof h);
+}
+
+/* ---- operators ----------------------------------------------------------- */
+
+LANE raw select_raw(raw mask, raw yes, raw no)
+{
+    return (yes & mask) | (no & ~mask);
+}
+
+LANE raw sum_f32(raw a, raw b)
+{
+    return (raw)((vf32)a + (vf32)b);
+}
+
+/* Equal numbers differ at most in the sign of zero: or keeps a minus, and
+ * drops it. */
+LANE raw min_f32(raw a, raw b)
+{
+    vf32 x = (vf32)a, y = (vf32)b;
+    raw r = select_raw((raw)((x < y) | (x != x)), a, b);
+
+    return select_raw((raw)(x == y), a | b, r);
+}
+
+LANE raw max_f32(raw a, raw b)
+{
+    vf32 x = (vf32)a, y = (vf32)b;
+    raw r = select_raw((raw)((x > y) | (x != x)), a, b);
+
+    return select_raw((raw)(x == y), a & b, r);
+}
+
+LANE raw end_f32(raw a, double scale)
+{
+    vf32 x = (vf32)a * (float)scale;
+    vi32 nan = x != x;
+
+    return (raw)(((vi32)x & ~nan) | ((int32_t)AX_NAN32 & nan));
+}
+
+LANE raw sum_f64(raw a, raw b)
+{
+    return (raw)((vf64)a + (vf64)b);
+}
+
+LANE raw min_f64(raw a, raw b)
+{
+    vf64 x = (vf64)a, y = (vf64)b;
+    raw r = select_raw((raw)((x < y) | (x != x)), a, b);
+
+    return select_raw((raw)(x == y), a | b, r);
+}
+
+LANE raw max_f64(raw a, raw b)
+{
+    vf64 x = (vf64)a, y = (vf64)b;
+    raw r = select_raw((raw)((x > y) | (x != x)), a, b);
+
+    return select_raw((raw)(x == y), a & b, r);
+}
+
+LANE raw end_f64(raw a, double scale)
+{
+    vf64 x = (vf64)a * scale;
+    raw nan = (raw)(x != x);
+
+    return select_raw(nan, (raw){0} + (int64_t)AX_NAN64, (raw)x);
+}
+
+LANE raw end_int(raw a, double scale)
+{
+    (void)scale;
+    return a;
+}
+
+/* Signed sums wrap as unsigned ones do, without undefined behaviour. */
+#define INT_OPERATORS(name, type, unsigned_type)                               \
+    typedef type v##name VECTOR;                                               \
+    typedef unsigned_type w##name VECTOR;                                      \
+    LANE raw sum_##name(raw a, raw b)                                          \
+    {                                                                          \
+        return (raw)((w##name)a + (w##name)b);                                 \
+    }                                                                          \
+    LANE raw min_##name(raw a, raw b)                                          \
+    {                                                                          \
+        return select_raw((raw)((v##name)b < (v##name)a), b, a);               \
+    }                                                                          \
+    LANE raw max_##name(raw a, raw b)                                          \
+    {                                                                          \
+        return select_raw((raw)((v##name)b > (v##name)a), b, a);               \
+    }
+
+INT_OPERATORS(i8, int8_t, uint8_t)
+INT_OPERATORS(u8, uint8_t, uint8_t)
+INT_OPERATORS(i16, int16_t, uint16_t)
+INT_OPERATORS(u16, uint16_t, uint16_t)
+INT_OPERATORS(i32, int32_t, uint32_t)
+INT_OPERATORS(u32, uint32_t, uint32_t)
+INT_OPERATORS(i64, int64_t, uint64_t)
+INT_OPERATORS(u64, uint64_t, uint64_t)
+
+/* ---- loops --------------------------------------------------------------- */
+
+/* Sources and result of one type: `bytes` of it, whatever it is. Two vectors
+ * at a time, so that two chains of additions run beside each other. */
+LOOP void reduce_raw(char *dst, const void *const *src, int nsrc, size_t bytes,
+                     double scale, raw_op_fn op, raw_end_fn end)
+{
+    size_t i = 0;
+
+    for (; i + 2 * BYTES <= bytes; i += 2 * BYTES) {
+        raw a = load_raw((const char *)src[0] + i);
+        raw b = load_raw((const char *)src[0] + i + BYTES);
+        for (int k = 1; k < nsrc; k++) {
+            a = op(a, load_raw((const char *)src[k] + i));
+            b = op(b, load_raw((const char *)src[k] + i + BYTES));
+        }
+        store_raw(dst + i, end(a, scale));
+        store_raw(dst + i + BYTES, end(b, scale));
+    }
+    for (size_t n; i < bytes; i += n) {
+        n = bytes - i < BYTES ? bytes - i : BYTES;
+        raw a = part_load((const char *)src[0] + i, n);
+        for (int k = 1; k < nsrc; k++)
+            a = op(a, part_load((const char *)src[k] + i, n));
+        part_store(dst + i, end(a, scale), n);
+    }
+}
+
+/* The last elements, fewer than LANES of them, through full vectors. */
+LOOP vf32 load_tail(const char *p, size_t bytes, load_fn load)
+{
+    raw part = part_load(p, bytes);
+
+    return load(&part);
+}
+
+LOOP void store_tail(char *p, vf32 v, size_t bytes, store_fn store)
+{
+    raw part = {0};
+
+    store(&part, v);
+    part_store(p, part, bytes);
+}
+
+/* Sources of 16 bits, the sum in f32, the result of `to` bytes an element. */
+LOOP void reduce_16(char *dst, size_t to, const void *const *src, int nsrc,
+                    size_t count, double scale, load_fn load, store_fn store,
+                    raw_op_fn op)
+{
+    size_t i = 0;
+
+    for (; i + 2 * LANES <= count; i += 2 * LANES) {
+        const char *p = (const char *)src[0] + 2 * i;
+        raw a = (raw)load(p), b = (raw)load(p + BYTES / 2);
+        for (int k = 1; k < nsrc; k++) {
+            p = (const char *)src[k] + 2 * i;
+            a = op(a, (raw)load(p));
+            b = op(b, (raw)load(p + BYTES / 2));
+        }
+        store(dst + to * i, (vf32)end_f32(a, scale));
+        store(dst + to * (i + LANES), (vf32)end_f32(b, scale));
+    }
+    for (size_t n; i < count; i += n) {
+        n = count - i < LANES ? count - i : LANES;
+        raw a = (raw)load_tail((const char *)src[0] + 2 * i, 2 * n, load);
+        for (int k = 1; k < nsrc; k++)
+            a = op(a,
+                   (raw)load_tail((const char *)src[k] + 2 * i, 2 * n, load));
+        store_tail(dst + to * i, (vf32)end_f32(a, scale), to * n, store);
+    }
+}
+
+LOOP void convert_32(char *dst, size_t to, const char *src, size_t from,
+                     size_t count, load_fn load, store_fn store)
+{
+    size_t i = 0;
+
+    for (; i + 2 * LANES <= count; i += 2 * LANES) {
+        vf32 a = load(src + from * i);
+        vf32 b = load(src + from * (i + LANES));
+        store(dst + to * i, a);
+        store(dst + to * (i + LANES), b);
+    }
+    for (size_t n; i < count; i += n) {
+        n = count - i < LANES ? count - i : LANES;
+        vf32 a = load_tail(src + from * i, from * n, load);
+        store_tail(dst + to * i, a, to * n, store);
+    }
+}
+
+/* ---- what the table points to -------------------------------------------- */
+
+#define CONVERT(to_name, to, from_name, from)                                  \
+    static TARGET void to_name##_from_##from_name(void *dst, const void *src,  \
+                                                  size_t count)                \
+    {                                                                          \
+        convert_32(dst, to, src, from, count, load_##from_name,                \
+                   store_##to_name);                                           \
+    }
+
+CONVERT(f32, 4, f16, 2)
+CONVERT(f32, 4, bf16, 2)
+CONVERT(f16, 2, f32, 4)
+CONVERT(f16, 2, bf16, 2)
+CONVERT(bf16, 2, f32, 4)
+CONVERT(bf16, 2, f16, 2)
+
+static TARGET void f64_from_f32(void *dst, const void *src, size_t count)
+{
+    const size_t lanes = BYTES / 8;
+    double *d = dst;
+    const float *s = src;
+    hf32 v;
+
+    for (; count >= lanes; count -= lanes, d += lanes, s += lanes) {
+        memcpy(&v, s, sizeof v);
+        store_raw(d, (raw)widen_f32(v));
+    }
+    raw part = part_load(s, 4 * count);
+    memcpy(&v, &part, sizeof v);
+    part_store(d, (raw)widen_f32(v), 8 * count);
+}
+
+static TARGET void f32_from_f64(void *dst, const void *src, size_t count)
+{
+    const size_t lanes = BYTES / 8;
+    float *d = dst;
+    const double *s = src;
+    hf32 v;
+
+    for (; count >= lanes; count -= lanes, d += lanes, s += lanes) {
+        v = narrow_f64((vf64)load_raw(s));
+        memcpy(d, &v, sizeof v);
+    }
+    raw part = {0};
+    v = narrow_f64((vf64)part_load(s, 8 * count));
+    memcpy(&part, &v, sizeof v);
+    part_store(d, part, 4 * count);
+}
+
+#define REDUCE(name, op, bytes, end)                                           \
+    static TARGET void reduce_##op##_##name(void *dst, const void *const *src, \
+                                            int nsrc, size_t count,            \
+                                            double scale)                      \
+    {                                                                          \
+        reduce_raw(dst, src, nsrc, count *(bytes), scale, op##_##name, end);   \
+    }
+
+#define REDUCE_ALL(name, bytes, end)                                           \
+    REDUCE(name, sum, bytes, end)                                              \
+    REDUCE(name, min, bytes, end)                                              \
+    REDUCE(name, max, bytes, end)
+
+REDUCE_ALL(f64, 8, end_f64)
+REDUCE_ALL(f32, 4, end_f32)
+REDUCE_ALL(i8, 1, end_int)
+REDUCE_ALL(u8, 1, end_int)
+REDUCE_ALL(i16, 2, end_int)
+REDUCE_ALL(u16, 2, end_int)
+REDUCE_ALL(i32, 4, end_int)
+REDUCE_ALL(u32, 4, end_int)
+REDUCE_ALL(i64, 8, end_int)
+REDUCE_ALL(u64, 8, end_int)
+
+#define REDUCE16(name, op, from, to, bytes)                                    \
+    static TARGET void reduce_##op##_##name(void *dst, const void *const *src, \
+                                            int nsrc, size_t count,            \
+                                            double scale)                      \
+    {                                                                          \
+        reduce_16(dst, bytes, src, nsrc, count, scale, load_##from,            \
+                  store_##to, op##_f32);                                       \
+    }
+
+#define REDUCE16_ALL(name, from, to, bytes)                                    \
+    REDUCE16(name, sum, from, to, bytes)                                       \
+    REDUCE16(name, min, from, to, bytes)                                       \
+    REDUCE16(name, max, from, to, bytes)
+
+REDUCE16_ALL(f16, f16, f16, 2)
+REDUCE16_ALL(bf16, bf16, bf16, 2)
+REDUCE16_ALL(f16_wide, f16, f32, 4)
+REDUCE16_ALL(bf16_wide, bf16, f32, 4)
+
+#define ROW(name)                                                              \
+    {                                                                          \
+        reduce_sum_##name, reduce_min_##name, reduce_max_##name                \
+    }
+
+/* What is not here (f64 with 16 bits: rare) stays as the scalar table has it.
+ */
+static void fill(ax_kernels_t *t)
+{
+    static const ax_reduce_fn reduce[AX_DTYPES][AX_REDUCE_OPS] = {
+        [ACCEL_F64] = ROW(f64), [ACCEL_F32] = ROW(f32),
+        [ACCEL_F16] = ROW(f16), [ACCEL_BF16] = ROW(bf16),
+        [ACCEL_I8] = ROW(i8),   [ACCEL_U8] = ROW(u8),
+        [ACCEL_I16] = ROW(i16), [ACCEL_U16] = ROW(u16),
+        [ACCEL_I32] = ROW(i32), [ACCEL_U32] = ROW(u32),
+        [ACCEL_I64] = ROW(i64), [ACCEL_U64] = ROW(u64)};
+    static const ax_reduce_fn widen[AX_DTYPES][AX_REDUCE_OPS] = {
+        [ACCEL_F16] = ROW(f16_wide), [ACCEL_BF16] = ROW(bf16_wide)};
+
+    memcpy(t->reduce, reduce, sizeof reduce);
+    memcpy(t->widen, widen, sizeof widen);
+    t->convert[AX_F64][AX_F32] = f64_from_f32;
+    t->convert[AX_F32][AX_F64] = f32_from_f64;
+    t->convert[AX_F32][AX_F16] = f32_from_f16;
+    t->convert[AX_F32][AX_BF16] = f32_from_bf16;
+    t->convert[AX_F16][AX_F32] = f16_from_f32;
+    t->convert[AX_F16][AX_BF16] = f16_from_bf16;
+    t->convert[AX_BF16][AX_F32] = bf16_from_f32;
+    t->convert[AX_BF16][AX_F16] = bf16_from_f16;
+}
+
+#endif

@@ -1,0 +1,580 @@
+/* base: element types, conversions and reductions on every vector level. */
+#include "unit/unit.h"
+
+#include "base/kernel.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static uint32_t bits32(float x)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static float float32(uint32_t bits)
+{
+    float x;
+
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static uint64_t bits64(double x)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static double float64(uint64_t bits)
+{
+    double x;
+
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* A sequence without pattern; splitmix64. */
+static uint64_t next(uint64_t *seed)
+{
+    uint64_t z = (*seed += UINT64_C(0x9e3779b97f4a7c15));
+
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+/* ---- which level --------------------------------------------------------- */
+
+static int level_in_child(const char *wanted)
+{
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        setenv("ACCEL_ISA", wanted, 1);
+        _exit((int)ax_isa());
+    }
+    int status = 0;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+/* First of all tests: the level is chosen once in a process. */
+static void a_level_can_be_forced(void **state)
+{
+    (void)state;
+    assert_int_equal(level_in_child("scalar"), AX_ISA_SCALAR);
+    int best = level_in_child("");
+    for (int i = 0; i < AX_ISA_COUNT; i++) {
+        int got = level_in_child(ax_isa_name((ax_isa_t)i));
+        assert_int_equal(got, i <= best ? i : best);
+    }
+    assert_int_equal(level_in_child("sse9"), best);
+    unsetenv("ACCEL_ISA");
+    assert_int_equal(ax_isa(), best);
+    assert_string_equal(ax_isa_name((ax_isa_t)77), "?");
+}
+
+/* ---- one value ----------------------------------------------------------- */
+
+/* What 16 bits mean, by arithmetic on doubles. */
+static double meaning(uint16_t bits, int fraction_bits)
+{
+    int ebits = 15 - fraction_bits, bias = (1 << (ebits - 1)) - 1;
+    int exponent = (bits >> fraction_bits) & ((1 << ebits) - 1);
+    int fraction = bits & ((1 << fraction_bits) - 1);
+    double sign = bits & 0x8000 ? -1 : 1;
+
+    if (exponent == (1 << ebits) - 1)
+        return fraction ? (double)NAN : sign * (double)INFINITY;
+    if (exponent == 0)
+        return sign * ldexp(fraction, 1 - bias - fraction_bits);
+    return sign * ldexp(fraction + (1 << fraction_bits),
+                        exponent - bias - fraction_bits);
+}
+
+static void f16_all_values(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 65536; i++) {
+        uint16_t h = (uint16_t)i;
+        float got = ax_f16_to_f32(h);
+        double want = meaning(h, 10);
+        if (isnan(want)) {
+            uint32_t quiet =
+                (i & 0x8000) << 16 | 0x7fc00000 | (i & 0x3ff) << 13;
+            assert_int_equal(bits32(got), quiet);
+            assert_int_equal(ax_f32_to_f16(got), h | 0x200);
+            continue;
+        }
+        assert_true((double)got == want && !signbit(got) == !signbit(want));
+        assert_int_equal(ax_f32_to_f16(got), h);
+        assert_int_equal(ax_f64_to_f16(want), h);
+    }
+}
+
+static void bf16_all_values(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 65536; i++) {
+        uint16_t h = (uint16_t)i;
+        float got = ax_bf16_to_f32(h);
+        double want = meaning(h, 7);
+        if (isnan(want)) {
+            assert_int_equal(bits32(got), (i << 16) | 0x400000);
+            assert_int_equal(ax_f32_to_bf16(got), h | 0x40);
+            assert_int_equal(ax_f32_to_bf16(float32(i << 16 | 1)), h | 0x40);
+            continue;
+        }
+        assert_true((double)got == want && !signbit(got) == !signbit(want));
+        assert_int_equal(ax_f32_to_bf16(got), h);
+        assert_int_equal(ax_f64_to_bf16(want), h);
+    }
+}
+
+/* A NaN whose payload is all in the bits that are cut must not become
+ * infinity. */
+static void nan_stays_nan(void **state)
+{
+    (void)state;
+    assert_int_equal(ax_f32_to_f16(float32(0x7f800001)), 0x7e00);
+    assert_int_equal(ax_f32_to_f16(float32(0xff800001)), 0xfe00);
+    assert_int_equal(ax_f32_to_bf16(float32(0x7f800001)), 0x7fc0);
+    assert_int_equal(ax_f32_to_bf16(float32(0x7fffffff)), 0x7fff);
+    assert_int_equal(ax_f64_to_f16(float64(0x7ff0000000000001)), 0x7e00);
+    assert_int_equal(ax_f64_to_bf16(float64(0xfff0000000000001)), 0xffc0);
+    assert_int_equal(bits32(ax_f64_to_f32(float64(0x7ff0000000000001))),
+                     0x7fc00000);
+    assert_int_equal(bits64(ax_f32_to_f64(float32(0x7f800001))),
+                     0x7ff8000020000000);
+}
+
+static void check_rounding(double middle, uint16_t low, uint16_t high,
+                           uint16_t (*from32)(float),
+                           uint16_t (*from64)(double))
+{
+    uint16_t even = low & 1 ? high : low;
+    float m = (float)middle;
+
+    assert_true((double)m == middle);
+    assert_int_equal(from32(m), even);
+    assert_int_equal(from32(-m), even | 0x8000);
+    assert_int_equal(from32(nextafterf(m, INFINITY)), high);
+    assert_int_equal(from32(nextafterf(m, 0)), low);
+    assert_int_equal(from64(middle), even);
+    /* through f32 these two would be rounded to the tie first */
+    assert_int_equal(from64(nextafter(middle, (double)INFINITY)), high);
+    assert_int_equal(from64(-nextafter(middle, 0)), low | 0x8000);
+}
+
+static void ties_go_to_even(void **state)
+{
+    (void)state;
+    for (uint16_t h = 0; h < 0x7bff; h++)
+        check_rounding((meaning(h, 10) + meaning((uint16_t)(h + 1), 10)) / 2, h,
+                       (uint16_t)(h + 1), ax_f32_to_f16, ax_f64_to_f16);
+    check_rounding(65520, 0x7bff, 0x7c00, ax_f32_to_f16, ax_f64_to_f16);
+    for (uint16_t h = 0; h < 0x7f7f; h++)
+        check_rounding((meaning(h, 7) + meaning((uint16_t)(h + 1), 7)) / 2, h,
+                       (uint16_t)(h + 1), ax_f32_to_bf16, ax_f64_to_bf16);
+    check_rounding(0x1.ffp127, 0x7f7f, 0x7f80, ax_f32_to_bf16, ax_f64_to_bf16);
+}
+
+static void f64_and_f32_as_the_machine(void **state)
+{
+    uint64_t seed = 1;
+
+    (void)state;
+    for (int i = 0; i < 1000000; i++) {
+        uint64_t r = next(&seed);
+        double d = float64(r);
+        /* half of them near the range of f32, subnormals included */
+        if (i & 1)
+            d = ldexp(1 + (double)(r >> 12) * 0x1p-52, (int)(r % 300) - 160);
+        float f = float32((uint32_t)r);
+        if (!isnan(d))
+            assert_int_equal(bits32(ax_f64_to_f32(d)), bits32((float)d));
+        if (!isnan(f))
+            assert_int_equal(bits64(ax_f32_to_f64(f)), bits64((double)f));
+    }
+}
+
+static void names_and_sizes(void **state)
+{
+    (void)state;
+    assert_int_equal(accel_dtype_size(ACCEL_BF16), 2);
+    assert_int_equal(accel_dtype_size(ACCEL_DTYPE_NONE), 0);
+    assert_int_equal(accel_dtype_size((accel_dtype_t)99), 0);
+    assert_string_equal(accel_dtype_name(ACCEL_U64), "u64");
+    assert_string_equal(accel_dtype_name(ACCEL_DTYPE_NONE), "?");
+    assert_string_equal(accel_dtype_name((accel_dtype_t)99), "?");
+    assert_int_equal(ax_accumulator(ACCEL_F16), ACCEL_F32);
+    assert_int_equal(ax_accumulator(ACCEL_I8), ACCEL_I8);
+}
+
+/* ---- buffers: every level against the scalar one ------------------------- */
+
+static const accel_dtype_t floats[AX_FLOATS] = {ACCEL_F64, ACCEL_F32, ACCEL_F16,
+                                                ACCEL_BF16};
+
+/* Patterns that matter first, then noise. */
+static void fill_noise(void *p, size_t bytes, uint64_t seed)
+{
+    unsigned char *c = p;
+
+    for (size_t i = 0; i < bytes; i++)
+        c[i] = (unsigned char)next(&seed);
+}
+
+static void *must_alloc(size_t bytes)
+{
+    void *p = calloc(1, bytes ? bytes : 1);
+
+    assert_non_null(p);
+    return p;
+}
+
+/* Counts `count` from a byte offset, so that nothing is aligned; what lies
+ * behind the result must not change. */
+static void compare_convert(const ax_kernels_t *k, int to, int from,
+                            const void *src, size_t count)
+{
+    size_t wide = accel_dtype_size(floats[to]);
+    size_t bytes = count * wide, room = bytes + 80;
+    unsigned char *want = must_alloc(room), *got = must_alloc(room);
+
+    memset(want, 0xa5, room);
+    memset(got, 0xa5, room);
+    ax_kernels_of(AX_ISA_SCALAR)->convert[to][from](want, src, count);
+    k->convert[to][from](got, src, count);
+    if (memcmp(want, got, room) != 0) {
+        size_t i = 0;
+        while (want[i] == got[i])
+            i++;
+        fail_msg("%s from %s: element %zu of %zu differs",
+                 accel_dtype_name(floats[to]), accel_dtype_name(floats[from]),
+                 i / wide, count);
+    }
+    free(want);
+    free(got);
+}
+
+static void compare_all_converts(const ax_kernels_t *k, const void *src,
+                                 int from, size_t count)
+{
+    for (int to = 0; to < AX_FLOATS; to++)
+        if (to != from)
+            compare_convert(k, to, from, src, count);
+}
+
+static void levels_convert_alike(void **state)
+{
+    enum { MANY = 1 << 20 };
+    uint32_t *words = must_alloc(MANY * 8);
+
+    (void)state;
+    for (int isa = AX_ISA_AVX2; isa < AX_ISA_COUNT; isa++) {
+        const ax_kernels_t *k = ax_kernels_of((ax_isa_t)isa);
+        if (!k) {
+            print_message("this CPU lacks %s\n", ax_isa_name((ax_isa_t)isa));
+            continue;
+        }
+        for (uint32_t i = 0; i < 65536; i++)
+            ((uint16_t *)words)[i] = (uint16_t)i;
+        compare_all_converts(k, words, AX_F16, 65536);
+        compare_all_converts(k, words, AX_BF16, 65536);
+        for (uint32_t i = 0; i < MANY; i++)
+            words[i] = i * 4099; /* all exponents and both signs */
+        compare_all_converts(k, words, AX_F32, MANY);
+        fill_noise(words, MANY * 8, 7);
+        compare_all_converts(k, words, AX_F64, MANY);
+        for (uint32_t i = 0; i < MANY; i++) /* where f32 ends */
+            ((double *)words)[i] =
+                ldexp(1 + words[i] * 0x1p-32, (int)(i % 300) - 160);
+        compare_all_converts(k, words, AX_F64, MANY);
+        for (size_t n = 0; n < 140; n++)
+            for (int from = 0; from < AX_FLOATS; from++)
+                compare_all_converts(k, words, from, n);
+    }
+    free(words);
+}
+
+static void small_f32_survives(const char *mode)
+{
+    const float in[3] = {0x1p-140f, -0x1p-149f, 0x1p-127f};
+    double wide[3];
+    uint16_t half[3];
+    float back[3];
+    const uint16_t sub[3] = {0x0001, 0x8040, 0x007f};
+
+    assert_int_equal(accel_convert(wide, ACCEL_F64, in, ACCEL_F32, 3), 0);
+    assert_int_equal(bits64(wide[0]), bits64(0x1p-140));
+    assert_int_equal(accel_convert(back, ACCEL_F32, wide, ACCEL_F64, 3), 0);
+    assert_memory_equal(back, in, sizeof in);
+    assert_int_equal(accel_convert(back, ACCEL_F32, sub, ACCEL_BF16, 3), 0);
+    assert_int_equal(accel_convert(half, ACCEL_BF16, back, ACCEL_F32, 3), 0);
+    if (memcmp(half, sub, sizeof sub) != 0)
+        fail_msg("subnormals were lost with %s", mode);
+    assert_int_equal(accel_convert(back, ACCEL_F32, sub, ACCEL_F16, 3), 0);
+    assert_int_equal(accel_convert(half, ACCEL_F16, back, ACCEL_F32, 3), 0);
+    assert_memory_equal(half, sub, sizeof sub);
+    const void *src[2] = {in, in};
+    ax_reduce(back, ACCEL_F32, src, 2, 3, ACCEL_F32, AX_SUM, 1);
+    assert_int_equal(bits32(back[1]), 0x80000002);
+}
+
+static void the_mode_of_the_caller_does_not_matter(void **state)
+{
+    (void)state;
+    small_f32_survives("the default mode");
+#if defined(__x86_64__)
+    unsigned before = __builtin_ia32_stmxcsr();
+    unsigned flush = before | 0x8040 | 0x6000; /* FTZ, DAZ, towards zero */
+    __builtin_ia32_ldmxcsr(flush);
+    small_f32_survives("FTZ, DAZ and another rounding");
+    unsigned after = __builtin_ia32_stmxcsr();
+    __builtin_ia32_ldmxcsr(before);
+    assert_int_equal(after & ~0x3fu, flush & ~0x3fu);
+#endif
+}
+
+static void convert_in_place_and_wrong_uses(void **state)
+{
+    uint16_t h[40];
+    float f[2] = {1, 2};
+
+    (void)state;
+    for (int i = 0; i < 40; i++)
+        h[i] = ax_f32_to_f16((float)i);
+    assert_int_equal(accel_convert(h, ACCEL_BF16, h, ACCEL_F16, 40), ACCEL_OK);
+    for (int i = 0; i < 40; i++)
+        assert_true(ax_bf16_to_f32(h[i]) == (float)i);
+    assert_int_equal(accel_convert(f, ACCEL_F32, f, ACCEL_F32, 2), ACCEL_OK);
+    assert_int_equal(accel_convert(NULL, ACCEL_F32, NULL, ACCEL_F16, 0),
+                     ACCEL_OK);
+    assert_int_equal(accel_convert(NULL, ACCEL_F32, f, ACCEL_F16, 1),
+                     ACCEL_ERR_ARG);
+    assert_int_equal(accel_convert(h, ACCEL_F16, f, ACCEL_I32, 1),
+                     ACCEL_ERR_UNSUPPORTED);
+    assert_int_equal(accel_convert(h, (accel_dtype_t)99, f, ACCEL_F32, 1),
+                     ACCEL_ERR_UNSUPPORTED);
+}
+
+/* ---- reductions ---------------------------------------------------------- */
+
+enum { SOURCES = 5, ELEMENTS = 300 };
+
+struct operands {
+    unsigned char *buffers[SOURCES];
+    const void *src[SOURCES];
+};
+
+static void make_operands(struct operands *o, accel_dtype_t dtype)
+{
+    size_t bytes = ELEMENTS * accel_dtype_size(dtype);
+
+    for (int k = 0; k < SOURCES; k++) {
+        o->buffers[k] = must_alloc(bytes + 1);
+        o->src[k] = o->buffers[k] + 1; /* aligned to nothing */
+        fill_noise(o->buffers[k], bytes + 1, (uint64_t)k);
+        if (k > 0) /* equal numbers, zeros of both signs, twice NaN */
+            memcpy(o->buffers[k] + 1, o->buffers[0] + 1, bytes / 8);
+        memset(o->buffers[k] + 1 + bytes / 8, k & 1 ? 0x00 : 0x80, 8);
+    }
+}
+
+static void free_operands(struct operands *o)
+{
+    for (int k = 0; k < SOURCES; k++)
+        free(o->buffers[k]);
+}
+
+static void compare_reduce(ax_reduce_fn want_fn, ax_reduce_fn got_fn,
+                           const struct operands *o, size_t size, int nsrc,
+                           size_t count)
+{
+    size_t room = ELEMENTS * 8 + 80;
+    unsigned char *want = must_alloc(room), *got = must_alloc(room);
+    double scale = count & 1 ? 0.3 : 1;
+
+    memset(want, 0x5a, room);
+    memset(got, 0x5a, room);
+    want_fn(want + 1, o->src, nsrc, count, scale);
+    got_fn(got + 1, o->src, nsrc, count, scale);
+    if (memcmp(want, got, room) != 0)
+        fail_msg("%d sources of %zu elements of %zu bytes differ", nsrc, count,
+                 size);
+    free(want);
+    free(got);
+}
+
+static void compare_rows(const ax_reduce_fn *want, const ax_reduce_fn *got,
+                         accel_dtype_t dtype)
+{
+    struct operands o;
+
+    make_operands(&o, dtype);
+    for (int op = 0; op < AX_REDUCE_OPS; op++)
+        for (int nsrc = 1; nsrc <= SOURCES; nsrc++)
+            for (size_t count = 0; count <= ELEMENTS;
+                 count += count < 140 ? 1 : 13)
+                compare_reduce(want[op], got[op], &o, accel_dtype_size(dtype),
+                               nsrc, count);
+    free_operands(&o);
+}
+
+static void levels_reduce_alike(void **state)
+{
+    const ax_kernels_t *scalar = ax_kernels_of(AX_ISA_SCALAR);
+
+    (void)state;
+    for (int isa = AX_ISA_AVX2; isa < AX_ISA_COUNT; isa++) {
+        const ax_kernels_t *k = ax_kernels_of((ax_isa_t)isa);
+        if (!k)
+            continue; /* said by levels_convert_alike */
+        for (int t = ACCEL_F64; t <= ACCEL_U64; t++)
+            compare_rows(scalar->reduce[t], k->reduce[t], (accel_dtype_t)t);
+        compare_rows(scalar->widen[ACCEL_F16], k->widen[ACCEL_F16], ACCEL_F16);
+        compare_rows(scalar->widen[ACCEL_BF16], k->widen[ACCEL_BF16],
+                     ACCEL_BF16);
+    }
+}
+
+/* The result may replace any one of its sources. */
+static void reduce_in_place(void **state)
+{
+    (void)state;
+    for (int isa = 0; isa < AX_ISA_COUNT; isa++) {
+        const ax_kernels_t *k = ax_kernels_of((ax_isa_t)isa);
+        for (int place = 0; k && place < 3; place++) {
+            float a[3][37], want[37];
+            const void *src[3] = {a[0], a[1], a[2]};
+            for (int i = 0; i < 37; i++)
+                for (int j = 0; j < 3; j++)
+                    a[j][i] = (float)(i * (j + 1));
+            for (int i = 0; i < 37; i++)
+                want[i] = (float)(6 * i);
+            k->reduce[ACCEL_F32][AX_SUM](a[place], src, 3, 37, 1);
+            assert_memory_equal(a[place], want, sizeof want);
+        }
+    }
+}
+
+static const struct {
+    ax_reduce_op_t op;
+    float a, b, want;
+} float_cases[] = {
+    {AX_SUM, 1, 2, 3},
+    {AX_SUM, INFINITY, -INFINITY, NAN},
+    {AX_SUM, NAN, 1, NAN},
+    {AX_MIN, 1, 2, 1},
+    {AX_MIN, NAN, 2, NAN},
+    {AX_MIN, 2, NAN, NAN},
+    {AX_MIN, 0.0f, -0.0f, -0.0f},
+    {AX_MIN, -0.0f, 0.0f, -0.0f},
+    {AX_MAX, 1, 2, 2},
+    {AX_MAX, -INFINITY, 2, 2},
+    {AX_MAX, NAN, 2, NAN},
+    {AX_MAX, 2, NAN, NAN},
+    {AX_MAX, 0.0f, -0.0f, 0.0f},
+    {AX_MAX, -0.0f, 0.0f, 0.0f},
+};
+
+static void floats_follow_the_table(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(float_cases); i++) {
+        float a = float_cases[i].a, b = float_cases[i].b, got;
+        double da = (double)a, db = (double)b, wide;
+        uint16_t ha = ax_f32_to_bf16(a), hb = ax_f32_to_bf16(b), half;
+        uint32_t want =
+            isnan(float_cases[i].want) ? AX_NAN32 : bits32(float_cases[i].want);
+        const void *src[2] = {&a, &b}, *src64[2] = {&da, &db},
+                   *src16[2] = {&ha, &hb};
+        ax_reduce(&got, ACCEL_F32, src, 2, 1, ACCEL_F32, float_cases[i].op, 1);
+        assert_int_equal(bits32(got), want);
+        ax_reduce(&wide, ACCEL_F64, src64, 2, 1, ACCEL_F64, float_cases[i].op,
+                  1);
+        assert_int_equal(bits64(wide), isnan(float_cases[i].want)
+                                           ? AX_NAN64
+                                           : bits64((double)float32(want)));
+        ax_reduce(&half, ACCEL_BF16, src16, 2, 1, ACCEL_BF16, float_cases[i].op,
+                  1);
+        assert_int_equal(half, want >> 16);
+    }
+}
+
+static void sixteen_bits_are_rounded_once(void **state)
+{
+    const uint16_t big = 0x6800 /* 2048 */, one = 0x3c00;
+    const void *src[3] = {&big, &one, &one};
+    uint16_t got;
+    float wide;
+
+    (void)state;
+    /* step by step, 2048 + 1 would stay 2048, twice */
+    ax_reduce(&got, ACCEL_F16, src, 3, 1, ACCEL_F16, AX_SUM, 1);
+    assert_true(ax_f16_to_f32(got) == 2050);
+    ax_reduce(&wide, ACCEL_F32, src, 3, 1, ACCEL_F16, AX_SUM, 0.5);
+    assert_true(wide == 1025);
+    /* 60000 + 60000 fits in between, and the average fits at the end */
+    const uint16_t large = ax_f32_to_f16(60000);
+    const void *two[2] = {&large, &large};
+    ax_reduce(&got, ACCEL_F16, two, 2, 1, ACCEL_F16, AX_SUM, 0.5);
+    assert_int_equal(got, large);
+}
+
+static void integers_wrap(void **state)
+{
+    const int32_t a = INT32_MAX, b = 1;
+    const uint8_t c = 200, d = 100;
+    const int64_t e = INT64_MIN, f = 3;
+    const void *s32[2] = {&a, &b}, *s8[2] = {&c, &d}, *s64[2] = {&e, &f};
+    int32_t got32;
+    uint8_t got8;
+    int64_t got64;
+
+    (void)state;
+    ax_reduce(&got32, ACCEL_I32, s32, 2, 1, ACCEL_I32, AX_SUM, 1);
+    assert_int_equal(got32, INT32_MIN);
+    ax_reduce(&got8, ACCEL_U8, s8, 2, 1, ACCEL_U8, AX_SUM, 1);
+    assert_int_equal(got8, 44);
+    ax_reduce(&got8, ACCEL_U8, s8, 2, 1, ACCEL_U8, AX_MAX, 1);
+    assert_int_equal(got8, 200);
+    ax_reduce(&got8, ACCEL_I8, s8, 2, 1, ACCEL_I8, AX_MAX, 1);
+    assert_int_equal(got8, 100); /* 200 is -56 there */
+    ax_reduce(&got64, ACCEL_I64, s64, 2, 1, ACCEL_I64, AX_MIN, 1);
+    assert_true(got64 == INT64_MIN);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_level_can_be_forced),
+        cmocka_unit_test(f16_all_values),
+        cmocka_unit_test(bf16_all_values),
+        cmocka_unit_test(nan_stays_nan),
+        cmocka_unit_test(ties_go_to_even),
+        cmocka_unit_test(f64_and_f32_as_the_machine),
+        cmocka_unit_test(names_and_sizes),
+        cmocka_unit_test(levels_convert_alike),
+        cmocka_unit_test(the_mode_of_the_caller_does_not_matter),
+        cmocka_unit_test(convert_in_place_and_wrong_uses),
+        cmocka_unit_test(levels_reduce_alike),
+        cmocka_unit_test(reduce_in_place),
+        cmocka_unit_test(floats_follow_the_table),
+        cmocka_unit_test(sixteen_bits_are_rounded_once),
+        cmocka_unit_test(integers_wrap),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
