@@ -6,7 +6,9 @@ texts() {
         Makefile.am autogen.sh m4/accel.m4 lib src spank man etc examples \
         bench tests -type f -not -path 'tests/lint/words.sh' \
         -not -path 'examples/data/*' -not -path 'tests/data/*' \
-        -not -name 'Makefile*.in' -print0 | xargs -0 grep -lI '' | sort
+        -not -name 'Makefile*.in' -not -path 'etc/accel*' \
+        -not -path 'etc/[0-9]*' -not -path 'etc/plugstack.conf.d/*.conf' \
+        -print0 | xargs -0 grep -lI '' | sort
 }
 
 texts >"$scratch/files"
