@@ -51,7 +51,7 @@ typedef struct accel_optimizer_options {
     double beta2;                /* 0.999 */
     double eps;                  /* 1e-8 */
     double weight_decay;         /* 0 */
-    double momentum;             /* 0; SGD only */
+    double momentum;             /* 0; SGD only, at most 1 */
     bool nesterov;               /* SGD only; needs momentum */
 } accel_optimizer_options_t;
 
@@ -140,7 +140,8 @@ typedef struct accel_schedule_options {
 
 /*
  * The rate for the update after `done` updates have been made, peak rate
- * options->lr. Past the end it stays at the final value. Pure.
+ * options->lr (0 counts as 1, which makes the result a factor). Past the end
+ * it stays at the final value. Pure; the options are taken as they are.
  */
 ACCEL_API double accel_schedule_value(const accel_schedule_options_t *options,
                                       uint64_t done);
@@ -164,8 +165,7 @@ ACCEL_API accel_status_t accel_schedule_step(accel_schedule_t *schedule);
 /* How often the schedule has moved. */
 ACCEL_API uint64_t accel_schedule_steps(const accel_schedule_t *schedule);
 
-/* ---- loss scaler -----------------------------------------------------------
- */
+/* ---- loss scaler -------------------------------------------------------- */
 
 /* Zero means the default, which is given after each field. */
 typedef struct accel_scaler_options {
