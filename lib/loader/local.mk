@@ -1,1 +1,15 @@
-# the loader room
+# loader: who gets which sample, in which order, batch by batch
+lib_libaccel_core_la_SOURCES += \
+	lib/loader/loader.h \
+	lib/loader/loader_priv.h \
+	lib/loader/split.c \
+	lib/loader/shard.c \
+	lib/loader/shuffle.c \
+	lib/loader/dataset.c \
+	lib/loader/loader.c
+
+unit_tests += tests/unit/test_loader tests/unit/test_shard
+tests_unit_test_loader_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_loader_LDADD = $(unit_ldadd)
+tests_unit_test_shard_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_shard_LDADD = $(unit_ldadd)

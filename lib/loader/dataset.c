@@ -1,0 +1,223 @@
+/* Datasets: named fields, a number of samples, a way to read them. */
+#include "loader_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct accel_dataset {
+    accel_field_t *fields; /* names are owned */
+    size_t *bytes;         /* of one sample, field by field */
+    size_t nfields;
+    uint64_t samples;
+    const void **data; /* memory: one array a field; else NULL */
+    accel_read_fn read;
+    void *context;
+};
+
+static accel_status_t check_name(const accel_field_t *fields, size_t f)
+{
+    const char *name = fields[f].name;
+
+    if (!name || !*name)
+        return ax_fail(ACCEL_ERR_ARG, "dataset: field %zu has no name", f);
+    for (size_t i = 0; i < f; i++)
+        if (strcmp(fields[i].name, name) == 0)
+            return ax_fail(ACCEL_ERR_ARG, "dataset: two fields are called %s",
+                           name);
+    return ACCEL_OK;
+}
+
+static accel_status_t check_size(const accel_field_t *field, uint64_t samples,
+                                 size_t *bytes)
+{
+    size_t element = accel_dtype_size(field->dtype);
+    size_t all;
+
+    if (element == 0)
+        return ax_fail(ACCEL_ERR_ARG, "dataset: field %s has no such type: %d",
+                       field->name, (int)field->dtype);
+    if (field->count == 0)
+        return ax_fail(ACCEL_ERR_ARG, "dataset: field %s has no elements",
+                       field->name);
+    if (!ax_mul(element, field->count, bytes) || samples > SIZE_MAX ||
+        !ax_mul(*bytes, (size_t)samples, &all))
+        return ax_fail(ACCEL_ERR_ARG,
+                       "dataset: %llu samples of %zu elements of field %s are "
+                       "more than memory can address",
+                       (unsigned long long)samples, field->count, field->name);
+    return ACCEL_OK;
+}
+
+static accel_status_t copy_fields(accel_dataset_t *d,
+                                  const accel_field_t *fields)
+{
+    accel_status_t st;
+
+    for (size_t f = 0; f < d->nfields; f++) {
+        if ((st = check_name(fields, f)) != ACCEL_OK)
+            return st;
+        if ((st = check_size(&fields[f], d->samples, &d->bytes[f])) != ACCEL_OK)
+            return st;
+        d->fields[f] = fields[f];
+        d->fields[f].name = strdup(fields[f].name);
+        if (!d->fields[f].name)
+            return ax_fail(ACCEL_ERR_NOMEM, "dataset: out of memory");
+    }
+    return ACCEL_OK;
+}
+
+static accel_status_t create(const accel_field_t *fields, size_t nfields,
+                             uint64_t samples, accel_dataset_t **out)
+{
+    accel_status_t st = ACCEL_OK;
+
+    *out = NULL;
+    if (!fields || nfields == 0)
+        return ax_fail(ACCEL_ERR_ARG, "dataset: no field");
+
+    accel_dataset_t *d = calloc(1, sizeof *d);
+    if (d) {
+        d->fields = calloc(nfields, sizeof *d->fields);
+        d->bytes = calloc(nfields, sizeof *d->bytes);
+        d->nfields = nfields;
+        d->samples = samples;
+    }
+    if (!d || !d->fields || !d->bytes)
+        st = ax_fail(ACCEL_ERR_NOMEM, "dataset: out of memory");
+    else
+        st = copy_fields(d, fields);
+    if (st != ACCEL_OK) {
+        accel_dataset_destroy(d);
+        return st;
+    }
+    *out = d;
+    return ACCEL_OK;
+}
+
+accel_status_t accel_dataset_from_memory(const accel_field_t *fields,
+                                         const void *const *data,
+                                         size_t nfields, uint64_t samples,
+                                         accel_dataset_t **out)
+{
+    accel_dataset_t *d;
+    accel_status_t st = create(fields, nfields, samples, &d);
+
+    *out = NULL;
+    if (st != ACCEL_OK)
+        return st;
+    d->data = calloc(nfields, sizeof *d->data);
+    if (!d->data)
+        st = ax_fail(ACCEL_ERR_NOMEM, "dataset: out of memory");
+    for (size_t f = 0; f < nfields && st == ACCEL_OK; f++) {
+        if (samples > 0 && (!data || !data[f]))
+            st = ax_fail(ACCEL_ERR_ARG, "dataset: field %s has no array",
+                         fields[f].name);
+        else
+            d->data[f] = data ? data[f] : NULL;
+    }
+    if (st != ACCEL_OK) {
+        accel_dataset_destroy(d);
+        return st;
+    }
+    *out = d;
+    return ACCEL_OK;
+}
+
+accel_status_t accel_dataset_from_callback(const accel_field_t *fields,
+                                           size_t nfields, uint64_t samples,
+                                           accel_read_fn read, void *context,
+                                           accel_dataset_t **out)
+{
+    accel_status_t st;
+
+    *out = NULL;
+    if (!read)
+        return ax_fail(ACCEL_ERR_ARG, "dataset: no function to read with");
+    if ((st = create(fields, nfields, samples, out)) != ACCEL_OK)
+        return st;
+    (*out)->read = read;
+    (*out)->context = context;
+    return ACCEL_OK;
+}
+
+void accel_dataset_destroy(accel_dataset_t *dataset)
+{
+    if (!dataset)
+        return;
+    for (size_t f = 0; dataset->fields && f < dataset->nfields; f++)
+        free((char *)dataset->fields[f].name);
+    free(dataset->fields);
+    free(dataset->bytes);
+    free(dataset->data);
+    free(dataset);
+}
+
+uint64_t accel_dataset_samples(const accel_dataset_t *dataset)
+{
+    return dataset->samples;
+}
+
+size_t accel_dataset_fields(const accel_dataset_t *dataset,
+                            const accel_field_t **fields)
+{
+    if (fields)
+        *fields = dataset->fields;
+    return dataset->nfields;
+}
+
+uint64_t accel_dataset_fingerprint(const accel_dataset_t *dataset)
+{
+    uint64_t hash = ax_hash(&dataset->samples, sizeof dataset->samples, 1);
+
+    for (size_t f = 0; f < dataset->nfields; f++) {
+        const accel_field_t *field = &dataset->fields[f];
+        uint64_t shape[2] = {(uint64_t)field->dtype, field->count};
+
+        /* with the NUL: "ab" "c" is not "a" "bc" */
+        hash = ax_hash(field->name, strlen(field->name) + 1, hash);
+        hash = ax_hash(shape, sizeof shape, hash);
+    }
+    return hash;
+}
+
+size_t ax_dataset_bytes(const accel_dataset_t *dataset, size_t f)
+{
+    return dataset->bytes[f];
+}
+
+/* Shuffled samples are in no order that the processor could guess: ask for
+ * them some rows ahead. */
+#define AHEAD 8
+
+static void copy_rows(char *to, const char *from, size_t bytes,
+                      const uint64_t *index, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (i + AHEAD < count) {
+            const char *next = from + index[i + AHEAD] * bytes;
+            for (size_t at = 0; at < bytes && at < 512; at += 64)
+                __builtin_prefetch(next + at);
+        }
+        memcpy(to + i * bytes, from + index[i] * bytes, bytes);
+    }
+}
+
+accel_status_t ax_dataset_read(const accel_dataset_t *dataset,
+                               const uint64_t *index, size_t count,
+                               void *const *fields)
+{
+    if (dataset->data) {
+        for (size_t f = 0; f < dataset->nfields; f++)
+            copy_rows(fields[f], dataset->data[f], dataset->bytes[f], index,
+                      count);
+        return ACCEL_OK;
+    }
+
+    int err = dataset->read(dataset->context, index, count, fields);
+    if (err == 0)
+        return ACCEL_OK;
+    return ax_fail_sys(ACCEL_ERR_IO, err < 0 ? EIO : err,
+                       "dataset: reading %zu samples from sample %llu on",
+                       count, (unsigned long long)index[0]);
+}
