@@ -1,1 +1,19 @@
-# the src folder
+# src: the accel command, one file a subcommand
+bin_PROGRAMS += src/accel
+src_accel_SOURCES = \
+	src/accel.c \
+	src/cmd.h \
+	src/cmd_env.c \
+	src/cmd_launch.c \
+	src/cmd_version.c \
+	src/launch.h \
+	src/launch_env.c \
+	src/launch_guard.c \
+	src/launch_output.c \
+	src/launch_pmix.c \
+	src/launch_proc.c \
+	src/launch_run.c \
+	src/launch_stdin.c
+# Public headers of accel only; PMIx for the server in accel launch.
+src_accel_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS) $(JANSSON_CFLAGS)
+src_accel_LDADD = lib/libaccel.la $(PMIX_LIBS) $(JANSSON_LIBS)

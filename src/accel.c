@@ -1,0 +1,68 @@
+/* The accel command: a table of subcommands. */
+#include "cmd.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const struct command commands[] = {
+    {"launch", cmd_launch,
+     "-n N [--nodes K] [--accel SPEC] [--tag-output] [--grace SECONDS] [--] "
+     "PROGRAM [ARGUMENT]...",
+     "start a program as N ranks on this machine"},
+    {"env", cmd_env, "[--json]",
+     "versions, job, hardware, and where each setting comes from"},
+    {"version", cmd_version, "", "print the version"},
+    {"help", cmd_help, "[COMMAND]", "how to use accel, or one command of it"},
+    {NULL, NULL, NULL, NULL},
+};
+
+const struct command *command_find(const char *name)
+{
+    for (const struct command *c = commands; c->name; c++)
+        if (strcmp(c->name, name) == 0)
+            return c;
+    return NULL;
+}
+
+int cmd_usage(const char *name, const char *format, ...)
+{
+    const struct command *command = command_find(name);
+    va_list args;
+
+    fprintf(stderr, "accel: %s: ", name);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fprintf(stderr, "\nusage: accel %s %s\n", name,
+            command ? command->usage : "");
+    return CMD_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        fprintf(stderr, "accel: which command? try \"accel help\"\n");
+        return CMD_USAGE;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        name = "help";
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
+        name = "version";
+    const struct command *command = command_find(name);
+    if (!command) {
+        fprintf(stderr, "accel: %s: no such command; one of:", name);
+        for (const struct command *c = commands; c->name; c++)
+            fprintf(stderr, " %s", c->name);
+        fprintf(stderr, "\n");
+        return CMD_USAGE;
+    }
+    int status = command->run(argc - 1, argv + 1);
+    /* A full disk or a closed pipe must not pass as success. */
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        perror("accel: standard output");
+        return status ? status : CMD_FAILED;
+    }
+    return status;
+}

@@ -1,0 +1,41 @@
+/* The subcommands of accel, one file each: src/cmd_NAME.c. */
+#ifndef CMD_H
+#define CMD_H
+
+/* Exit statuses that are not a program's own. */
+enum {
+    CMD_OK = 0,
+    CMD_FAILED = 1, /* the error is on standard error already */
+    CMD_USAGE = 2   /* wrong arguments: one line says how it goes */
+};
+
+/*
+ * argv[0] is the subcommand's name. Returns the exit status. To add one:
+ * write cmd_NAME.c, declare it here, add a line to the table in accel.c and
+ * the file to local.mk, and write accel-NAME(1).
+ */
+int cmd_launch(int argc, char **argv);
+int cmd_env(int argc, char **argv);
+int cmd_version(int argc, char **argv);
+int cmd_help(int argc, char **argv);
+
+struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *usage; /* behind the name */
+    const char *help;  /* one line */
+};
+
+/* Ends with a NULL name. */
+extern const struct command commands[];
+
+const struct command *command_find(const char *name);
+
+/*
+ * "accel: launch: TEXT" and, on a second line, how the command is written.
+ * Returns CMD_USAGE.
+ */
+int cmd_usage(const char *name, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

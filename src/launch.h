@@ -1,0 +1,135 @@
+/* accel launch, inside: who does what is said above each group. */
+#ifndef LAUNCH_H
+#define LAUNCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct launch_options {
+    int size;
+    int nodes;        /* pretended ones; 1: this machine as it is */
+    const char *spec; /* NULL: none given */
+    bool tag;         /* "[rank] " before each line */
+    int64_t grace_ns; /* what the others have after the first failure */
+    char *const *argv;
+};
+
+/* ---- launch_output.c: lines of many ranks on one standard output ----------
+ */
+
+/* Where lines go: a descriptor of this process. */
+struct sink {
+    int fd;
+    bool midline; /* the last byte written was not the end of a line */
+    bool broken;  /* nobody reads any more */
+};
+
+/* One pipe of one rank. */
+struct stream {
+    int fd; /* -1: closed */
+    int rank;
+    bool tag;
+    struct sink *sink;
+    char *data; /* the line that is not finished yet */
+    size_t bytes, room;
+};
+
+/* Reads what is there and passes whole lines on. At the end of the stream
+ * passes the rest on and closes it. */
+void stream_read(struct stream *stream);
+
+/* The end, whether the other side has closed or not. */
+void stream_close(struct stream *stream);
+
+/* ---- launch_pmix.c: the PMIx server ---------------------------------------
+ */
+
+/* `wake_fd` becomes readable when a rank calls PMIx_Abort. One line on
+ * standard error and false on failure. */
+bool server_start(const struct launch_options *options, const char *dir,
+                  int wake_fd);
+
+/* The name of the node on which a rank is. */
+const char *server_node(int rank);
+
+/* Must come before the fork: the rank may connect at once. */
+bool server_register(int rank);
+
+/* Adds what the rank needs to find the server; *env is an array that PMIx may
+ * replace. */
+bool server_env(int rank, char ***env);
+
+/* The rank that called PMIx_Abort and its status; false: none did. */
+bool server_aborted(int *rank, int *status);
+
+void server_stop(void);
+
+/* ---- launch_env.c: the ranks' environment ---------------------------------
+ */
+
+/* Takes the identity that another launcher gave to this process out of the
+ * environment, and puts the settings in. */
+bool env_prepare(const struct launch_options *options);
+
+/* A copy of the environment that PMIx may change and env_free() frees. */
+char **env_copy(void);
+void env_free(char **env);
+
+/* ---- launch_proc.c: starting ranks ----------------------------------------
+ */
+
+/* Blocks the signals that are passed on, raises the limit of open files;
+ * ranks get both as they were. Before any thread is started. */
+bool proc_prepare(void);
+
+/* A descriptor from which those signals are read. */
+int proc_signals(void);
+
+struct rank {
+    pid_t pid; /* 0: not started; also its process group */
+    bool ended;
+    struct stream out, err;
+};
+
+/* Starts argv as a rank. 0, or the errno of what failed; *what says what. */
+int rank_start(struct rank *rank, int stdin_fd, char *const *argv,
+               char *const *env, const char **what);
+
+/* ---- launch_stdin.c: standard input of rank 0 -----------------------------
+ */
+
+/*
+ * A file or a pipe is handed to rank 0 as it is. Ranks have process groups of
+ * their own and may not read from a terminal: it is copied into a pipe.
+ */
+struct input {
+    int rank0, others; /* what the ranks get */
+    int from, to;      /* the copy; -1: none */
+    size_t pending, at;
+    char data[4096];
+};
+
+bool input_open(struct input *input);
+void input_started(struct input *input); /* the ranks have theirs */
+void input_copy(struct input *input);
+void input_close(struct input *input);
+
+/* ---- launch_guard.c: cleaning up whatever happens -------------------------
+ */
+
+/* A private directory, removed by guard_stop(), or by a process of its own as
+ * soon as this one is gone. NULL and one line on standard error on failure. */
+const char *guard_start(void);
+void guard_add(pid_t group);
+void guard_remove(pid_t group);
+void guard_stop(void);
+
+/* ---- launch_run.c: from the first rank to the last ------------------------
+ */
+
+/* The exit status of accel launch. */
+int launch_run(const struct launch_options *options);
+
+#endif

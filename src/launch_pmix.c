@@ -1,0 +1,419 @@
+/*
+ * The PMIx server inside accel launch: it tells each rank who it is and
+ * carries the ranks' one exchange. All ranks are this server's clients, also
+ * when several nodes are pretended, so a fence ends inside the library.
+ *
+ * Calls from PMIx come on its own thread: they only leave a note and wake the
+ * loop of launch_run.c.
+ */
+#include "launch.h"
+
+#include <pmix.h>
+#include <pmix_server.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define REPLY_SECONDS 30 /* PMIx answers itself at once; this ends a bug */
+
+static struct {
+    pmix_nspace_t nspace;
+    int size, nodes;
+    char host[256]; /* the name of a single node */
+    char (*names)[272];
+    int wake_fd;
+    atomic_bool aborted;
+    int abort_rank, abort_status; /* written before `aborted` */
+} server;
+
+/* ---- waiting for an answer ------------------------------------------------
+ */
+
+struct reply {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool here;
+    pmix_status_t rc;
+};
+
+#define REPLY_INIT                                                             \
+    {                                                                          \
+        PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, 0          \
+    }
+
+static void answer(pmix_status_t rc, void *data)
+{
+    struct reply *reply = data;
+
+    pthread_mutex_lock(&reply->lock);
+    reply->rc = rc;
+    reply->here = true;
+    pthread_cond_signal(&reply->changed);
+    pthread_mutex_unlock(&reply->lock);
+}
+
+/* `rc` is what the call returned; static because an answer may come late. */
+static pmix_status_t wait_for(struct reply *reply, pmix_status_t rc)
+{
+    struct timespec until;
+
+    if (rc == PMIX_OPERATION_SUCCEEDED)
+        return PMIX_SUCCESS;
+    if (rc != PMIX_SUCCESS)
+        return rc;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += REPLY_SECONDS;
+    pthread_mutex_lock(&reply->lock);
+    while (!reply->here &&
+           pthread_cond_timedwait(&reply->changed, &reply->lock, &until) == 0)
+        ;
+    rc = reply->here ? reply->rc : PMIX_ERR_TIMEOUT;
+    reply->here = false;
+    pthread_mutex_unlock(&reply->lock);
+    return rc;
+}
+
+static bool failed(const char *what, pmix_status_t rc)
+{
+    if (rc == PMIX_SUCCESS)
+        return false;
+    fprintf(stderr, "accel: launch: PMIx server: %s: %s (%d)\n", what,
+            PMIx_Error_string(rc), (int)rc);
+    return true;
+}
+
+/* ---- what ranks ask for ---------------------------------------------------
+ */
+
+static void wake(void)
+{
+    uint64_t one = 1;
+    ssize_t ignored = write(server.wake_fd, &one, sizeof one);
+
+    (void)ignored; /* it is full: the loop is being woken */
+}
+
+static pmix_status_t on_finalized(const pmix_proc_t *proc, void *object,
+                                  pmix_op_cbfunc_t done, void *data)
+{
+    (void)proc;
+    (void)object;
+    (void)done;
+    (void)data;
+    return PMIX_OPERATION_SUCCEEDED;
+}
+
+static pmix_status_t on_connected(const pmix_proc_t *proc, void *object,
+                                  pmix_info_t info[], size_t count,
+                                  pmix_op_cbfunc_t done, void *data)
+{
+    (void)info;
+    (void)count;
+    return on_finalized(proc, object, done, data);
+}
+
+static pmix_status_t on_abort(const pmix_proc_t *proc, void *object, int status,
+                              const char text[], pmix_proc_t procs[],
+                              size_t count, pmix_op_cbfunc_t done, void *data)
+{
+    (void)object;
+    (void)text;
+    (void)procs; /* as under Slurm, all ranks are meant */
+    (void)count;
+    (void)done;
+    (void)data;
+    if (!atomic_load(&server.aborted)) {
+        server.abort_rank = (int)proc->rank;
+        server.abort_status = status;
+        atomic_store(&server.aborted, true);
+        wake();
+    }
+    return PMIX_OPERATION_SUCCEEDED;
+}
+
+static void free_blob(void *blob)
+{
+    free(blob);
+}
+
+/* Every participant is here already: what came in goes out. */
+static pmix_status_t on_fence(const pmix_proc_t procs[], size_t nprocs,
+                              const pmix_info_t info[], size_t count,
+                              char *blob, size_t bytes,
+                              pmix_modex_cbfunc_t done, void *data)
+{
+    char *copy = NULL;
+
+    (void)procs;
+    (void)nprocs;
+    (void)info;
+    (void)count;
+    if (bytes) {
+        copy = malloc(bytes);
+        if (!copy)
+            return PMIX_ERR_NOMEM;
+        memcpy(copy, blob, bytes);
+    }
+    done(PMIX_SUCCESS, copy, bytes, data, free_blob, copy);
+    return PMIX_SUCCESS;
+}
+
+static void on_event(size_t id, pmix_status_t status, const pmix_proc_t *source,
+                     pmix_info_t info[], size_t ninfo, pmix_info_t *results,
+                     size_t nresults, pmix_event_notification_cbfunc_fn_t done,
+                     void *data)
+{
+    (void)id;
+    (void)status;
+    (void)source;
+    (void)info;
+    (void)ninfo;
+    (void)results;
+    (void)nresults;
+    /* Lost connections show as ended processes; nothing to do. */
+    if (done)
+        done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, data);
+}
+
+static pmix_server_module_t module = {.client_finalized = on_finalized,
+                                      .client_connected2 = on_connected,
+                                      .abort = on_abort,
+                                      .fence_nb = on_fence};
+
+/* ---- who is where ---------------------------------------------------------
+ */
+
+/* Blocks of ranks; the first nodes have one more when it does not divide. */
+static int node_of(int rank)
+{
+    int base = server.size / server.nodes, longer = server.size % server.nodes;
+    int in_longer = longer * (base + 1);
+
+    if (rank < in_longer)
+        return rank / (base + 1);
+    return longer + (rank - in_longer) / base;
+}
+
+static int first_rank(int node)
+{
+    int base = server.size / server.nodes, longer = server.size % server.nodes;
+
+    return node * base + (node < longer ? node : longer);
+}
+
+const char *server_node(int rank)
+{
+    return server.names[node_of(rank)];
+}
+
+static bool name_nodes(void)
+{
+    const char *slurm = getenv("SLURMD_NODENAME");
+
+    server.names = calloc((size_t)server.nodes, sizeof *server.names);
+    if (!server.names)
+        return false;
+    if (gethostname(server.host, sizeof server.host - 1) != 0)
+        strcpy(server.host, "localhost");
+    for (int n = 0; n < server.nodes; n++)
+        if (server.nodes > 1)
+            snprintf(server.names[n], sizeof *server.names, "n%d", n);
+        else
+            snprintf(server.names[n], sizeof *server.names, "%.255s",
+                     slurm && *slurm ? slurm : server.host);
+    return true;
+}
+
+/* "n0,n1" and "0,1;2,3", which PMIx packs into its maps. */
+static bool list_nodes(char **names, char **ranks)
+{
+    size_t room_names = 0, room_ranks = 0;
+    FILE *a = open_memstream(names, &room_names);
+    FILE *b = open_memstream(ranks, &room_ranks);
+
+    for (int n = 0; a && b && n < server.nodes; n++) {
+        fprintf(a, "%s%s", n ? "," : "", server.names[n]);
+        for (int r = first_rank(n); r < first_rank(n + 1); r++)
+            fprintf(b, "%s%d", r > first_rank(n) ? "," : n ? ";" : "", r);
+    }
+    bool done = a && b;
+    if (a && fclose(a) != 0)
+        done = false;
+    if (b && fclose(b) != 0)
+        done = false;
+    return done;
+}
+
+/* ---- registering ----------------------------------------------------------
+ */
+
+static void load_u32(pmix_info_t *info, const char *key, int value)
+{
+    uint32_t number = (uint32_t)value;
+
+    PMIX_INFO_LOAD(info, key, &number, PMIX_UINT32);
+}
+
+/* What each rank may ask about each other one, in a data array. */
+static void load_rank(pmix_info_t *info, int rank)
+{
+    enum { FIELDS = 6 };
+    int node = node_of(rank);
+    pmix_rank_t number = (pmix_rank_t)rank;
+    uint16_t local = (uint16_t)(rank - first_rank(node));
+    pmix_data_array_t *array;
+    pmix_info_t *field;
+
+    PMIX_DATA_ARRAY_CREATE(array, FIELDS, PMIX_INFO);
+    field = array->array;
+    PMIX_INFO_LOAD(&field[0], PMIX_RANK, &number, PMIX_PROC_RANK);
+    PMIX_INFO_LOAD(&field[1], PMIX_HOSTNAME, server.names[node], PMIX_STRING);
+    load_u32(&field[2], PMIX_NODEID, node);
+    PMIX_INFO_LOAD(&field[3], PMIX_LOCAL_RANK, &local, PMIX_UINT16);
+    PMIX_INFO_LOAD(&field[4], PMIX_NODE_RANK, &local, PMIX_UINT16);
+    PMIX_INFO_LOAD(&field[5], PMIX_GLOBAL_RANK, &number, PMIX_PROC_RANK);
+    memset(info, 0, sizeof *info);
+    strcpy(info->key, PMIX_PROC_DATA);
+    info->value.type = PMIX_DATA_ARRAY;
+    info->value.data.darray = array;
+}
+
+static pmix_status_t register_with(const char *node_map, const char *proc_map,
+                                   const char *peers, const char *dir)
+{
+    enum { FIELDS = 11 };
+    static struct reply reply = REPLY_INIT;
+    size_t count = FIELDS + (size_t)server.size;
+    pmix_info_t *info;
+
+    PMIX_INFO_CREATE(info, count);
+    if (!info)
+        return PMIX_ERR_NOMEM;
+    load_u32(&info[0], PMIX_UNIV_SIZE, server.size);
+    load_u32(&info[1], PMIX_JOB_SIZE, server.size);
+    load_u32(&info[2], PMIX_MAX_PROCS, server.size);
+    load_u32(&info[3], PMIX_LOCAL_SIZE, server.size);
+    load_u32(&info[4], PMIX_NODE_SIZE, server.size);
+    load_u32(&info[5], PMIX_NUM_NODES, server.nodes);
+    PMIX_INFO_LOAD(&info[6], PMIX_LOCAL_PEERS, peers, PMIX_STRING);
+    PMIX_INFO_LOAD(&info[7], PMIX_JOBID, server.nspace, PMIX_STRING);
+    PMIX_INFO_LOAD(&info[8], PMIX_NODE_MAP, node_map, PMIX_REGEX);
+    PMIX_INFO_LOAD(&info[9], PMIX_PROC_MAP, proc_map, PMIX_REGEX);
+    PMIX_INFO_LOAD(&info[10], PMIX_TMPDIR, dir, PMIX_STRING);
+    for (int r = 0; r < server.size; r++)
+        load_rank(&info[FIELDS + r], r);
+    pmix_status_t rc = PMIx_server_register_nspace(server.nspace, server.size,
+                                                   info, count, answer, &reply);
+    rc = wait_for(&reply, rc);
+    PMIX_INFO_FREE(info, count);
+    return rc;
+}
+
+static bool register_nspace(const char *dir)
+{
+    char *names = NULL, *ranks = NULL, *peers = NULL;
+    char *node_map = NULL, *proc_map = NULL;
+    pmix_status_t rc = PMIX_ERR_NOMEM;
+
+    if (!list_nodes(&names, &ranks))
+        goto out;
+    peers = strdup(ranks);
+    if (!peers)
+        goto out;
+    for (char *at = peers; *at; at++)
+        if (*at == ';')
+            *at = ',';
+    if ((rc = PMIx_generate_regex(names, &node_map)) != PMIX_SUCCESS)
+        goto out;
+    if ((rc = PMIx_generate_ppn(ranks, &proc_map)) != PMIX_SUCCESS)
+        goto out;
+    rc = register_with(node_map, proc_map, peers, dir);
+out:
+    free(names);
+    free(ranks);
+    free(peers);
+    free(node_map);
+    free(proc_map);
+    return !failed("registering the job", rc);
+}
+
+bool server_start(const struct launch_options *options, const char *dir,
+                  int wake_fd)
+{
+    pmix_info_t info[2];
+
+    server.size = options->size;
+    server.nodes = options->nodes;
+    server.wake_fd = wake_fd;
+    snprintf(server.nspace, sizeof server.nspace, "accel.launch.%d.%lld",
+             (int)getpid(), (long long)time(NULL));
+    if (!name_nodes()) {
+        fprintf(stderr, "accel: launch: no memory\n");
+        return false;
+    }
+    PMIX_INFO_CONSTRUCT(&info[0]);
+    PMIX_INFO_CONSTRUCT(&info[1]);
+    PMIX_INFO_LOAD(&info[0], PMIX_SERVER_TMPDIR, dir, PMIX_STRING);
+    PMIX_INFO_LOAD(&info[1], PMIX_SYSTEM_TMPDIR, dir, PMIX_STRING);
+    pmix_status_t rc = PMIx_server_init(&module, info, 2);
+    PMIX_INFO_DESTRUCT(&info[0]);
+    PMIX_INFO_DESTRUCT(&info[1]);
+    if (failed("starting", rc))
+        return false;
+    /* Without a handler PMIx complains of clients that die. */
+    PMIx_Register_event_handler(NULL, 0, NULL, 0, on_event, NULL, NULL);
+    return register_nspace(dir);
+}
+
+bool server_register(int rank)
+{
+    static struct reply reply = REPLY_INIT;
+    pmix_proc_t proc;
+
+    memset(&proc, 0, sizeof proc);
+    memcpy(proc.nspace, server.nspace, sizeof proc.nspace);
+    proc.rank = (pmix_rank_t)rank;
+    pmix_status_t rc = PMIx_server_register_client(&proc, getuid(), getgid(),
+                                                   NULL, answer, &reply);
+    return !failed("registering a rank", wait_for(&reply, rc));
+}
+
+bool server_env(int rank, char ***env)
+{
+    pmix_proc_t proc;
+
+    memset(&proc, 0, sizeof proc);
+    memcpy(proc.nspace, server.nspace, sizeof proc.nspace);
+    proc.rank = (pmix_rank_t)rank;
+    pmix_status_t rc = PMIx_server_setup_fork(&proc, env);
+    if (failed("preparing a rank", rc))
+        return false;
+    /* It names this machine, but the rank is on a pretended node. */
+    PMIX_SETENV(rc, "PMIX_HOSTNAME", server_node(rank), env);
+    return !failed("preparing a rank", rc);
+}
+
+bool server_aborted(int *rank, int *status)
+{
+    if (!atomic_load(&server.aborted))
+        return false;
+    *rank = server.abort_rank;
+    *status = server.abort_status;
+    return true;
+}
+
+void server_stop(void)
+{
+    static struct reply reply = REPLY_INIT;
+
+    PMIx_server_deregister_nspace(server.nspace, answer, &reply);
+    wait_for(&reply, PMIX_SUCCESS);
+    PMIx_server_finalize();
+    free(server.names);
+    server.names = NULL;
+}

@@ -1,0 +1,152 @@
+/* Starting one rank: pipes, fork, exec, and the news whether exec worked. */
+#include "launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What the child gets as 0, 1 and 2, and where it reports a failed exec. */
+struct fds {
+    int in, out, err, report;
+};
+
+static struct {
+    sigset_t mask;
+    struct rlimit files;
+    bool taken;
+} before; /* what this process came with, for the ranks */
+
+bool proc_prepare(void)
+{
+    static const int ours[] = {SIGCHLD, SIGTERM, SIGINT,  SIGHUP, SIGQUIT,
+                               SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP};
+    struct rlimit files;
+    sigset_t mask;
+
+    sigemptyset(&mask);
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        sigaddset(&mask, ours[i]);
+    if (sigprocmask(SIG_BLOCK, &mask, &before.mask) != 0)
+        return false;
+    signal(SIGCHLD, SIG_DFL); /* who started us may have ignored it */
+    signal(SIGPIPE, SIG_IGN);
+    /* Each rank takes two pipes and a connection. */
+    before.taken = getrlimit(RLIMIT_NOFILE, &before.files) == 0;
+    files = before.files;
+    files.rlim_cur = files.rlim_max;
+    if (before.taken)
+        setrlimit(RLIMIT_NOFILE, &files);
+    /* Pipes must not become 0, 1 or 2 when those are closed. */
+    for (int fd = 0; fd < 3; fd = open("/dev/null", O_RDWR))
+        if (fd < 0)
+            return false;
+    return true;
+}
+
+int proc_signals(void)
+{
+    sigset_t now;
+
+    sigprocmask(SIG_BLOCK, NULL, &now);
+    return signalfd(-1, &now, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static void restore(void)
+{
+    if (before.taken)
+        setrlimit(RLIMIT_NOFILE, &before.files);
+    signal(SIGPIPE, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &before.mask, NULL);
+}
+
+static _Noreturn void child(const struct fds *fds, pid_t parent,
+                            char *const *argv, char *const *env)
+{
+    int err = 0;
+
+    /* No rank outlives the launcher. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(127);
+    setpgid(0, 0);
+    restore();
+    if (dup2(fds->in, 0) < 0 || dup2(fds->out, 1) < 0 ||
+        dup2(fds->err, 2) < 0) {
+        err = errno;
+    } else {
+        execvpe(argv[0], argv, env);
+        err = errno;
+    }
+    ssize_t ignored = write(fds->report, &err, sizeof err);
+    (void)ignored;
+    _exit(127);
+}
+
+/* 0: the program runs; else the errno of its exec. */
+static int read_report(int fd)
+{
+    int err = 0;
+    ssize_t n;
+
+    do
+        n = read(fd, &err, sizeof err);
+    while (n < 0 && errno == EINTR);
+    return n == (ssize_t)sizeof err ? err : 0;
+}
+
+static void close_pair(int pair[2])
+{
+    for (int i = 0; i < 2; i++)
+        if (pair[i] >= 0)
+            close(pair[i]);
+}
+
+int rank_start(struct rank *rank, int stdin_fd, char *const *argv,
+               char *const *env, const char **what)
+{
+    int out[2] = {-1, -1}, err[2] = {-1, -1}, report[2] = {-1, -1};
+    pid_t parent = getpid();
+    int failure = 0;
+
+    *what = "pipe";
+    if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0 ||
+        pipe2(report, O_CLOEXEC) != 0)
+        goto fail;
+    *what = "fork";
+    pid_t pid = fork();
+    if (pid < 0)
+        goto fail;
+    if (pid == 0) {
+        struct fds fds = {stdin_fd, out[1], err[1], report[1]};
+        child(&fds, parent, argv, env);
+    }
+    setpgid(pid, pid); /* both sides: whoever is first */
+    close(out[1]);
+    close(err[1]);
+    close(report[1]);
+    *what = argv[0];
+    failure = read_report(report[0]);
+    close(report[0]);
+    if (failure) {
+        waitpid(pid, NULL, 0);
+        close(out[0]);
+        close(err[0]);
+        return failure;
+    }
+    rank->pid = pid;
+    rank->out.fd = out[0];
+    rank->err.fd = err[0];
+    return 0;
+fail:
+    failure = errno;
+    close_pair(out);
+    close_pair(err);
+    close_pair(report);
+    return failure;
+}

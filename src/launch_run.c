@@ -1,0 +1,361 @@
+/* From the first rank to the last: one loop that passes lines and signals on,
+ * and ends the others when a rank has failed. */
+#include "launch.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SECOND 1000000000LL
+#define KILL_AFTER (5 * SECOND)  /* from SIGTERM to SIGKILL */
+#define DRAIN_AFTER (1 * SECOND) /* for output after the last rank's end */
+
+enum stage { STAGE_RUN = 0, STAGE_GRACE, STAGE_TERM, STAGE_KILL };
+
+struct run {
+    const struct launch_options *options;
+    struct rank *ranks;
+    int started, running;
+    int signals, wake;
+    struct input input;
+    struct sink out, err;
+    struct pollfd *polls;
+    bool failed;        /* `status` is that of the first failure */
+    int status;         /* the exit status of all */
+    enum stage stage;   /* how far the ending of the others is */
+    int64_t deadline;   /* of this stage; INT64_MAX: none */
+    uint64_t forwarded; /* signals that were passed on, a bit each */
+};
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * SECOND + t.tv_nsec;
+}
+
+static void signal_all(struct run *run, int number)
+{
+    for (int r = 0; r < run->started; r++)
+        if (!run->ranks[r].ended)
+            kill(-run->ranks[r].pid, number);
+}
+
+/* ---- the ending of the others ---------------------------------------------
+ */
+
+static void next_stage(struct run *run)
+{
+    switch (run->stage) {
+    case STAGE_RUN:
+    case STAGE_GRACE:
+        run->stage = STAGE_TERM;
+        run->deadline = now_ns() + KILL_AFTER;
+        signal_all(run, SIGTERM);
+        signal_all(run, SIGCONT); /* a stopped rank would not see it */
+        break;
+    case STAGE_TERM:
+        fprintf(stderr, "accel: launch: killing %d rank%s that did not end\n",
+                run->running, run->running == 1 ? "" : "s");
+        run->stage = STAGE_KILL;
+        run->deadline = INT64_MAX;
+        signal_all(run, SIGKILL);
+        break;
+    case STAGE_KILL:
+        run->deadline = INT64_MAX;
+        break;
+    }
+}
+
+static void first_failure(struct run *run, int status)
+{
+    run->failed = true;
+    run->status = status;
+    if (run->running == 0)
+        return;
+    run->stage = STAGE_GRACE;
+    run->deadline = now_ns() + run->options->grace_ns;
+}
+
+static void complain(struct run *run, int rank, const char *what)
+{
+    fprintf(stderr, "accel: launch: rank %d on %s %s", rank, server_node(rank),
+            what);
+    if (run->running > 0 && run->options->grace_ns > 0)
+        fprintf(stderr, "; the others have %.9g s to end",
+                (double)run->options->grace_ns / 1e9);
+    fputc('\n', stderr);
+}
+
+static void failure(struct run *run, int rank, const siginfo_t *info)
+{
+    bool by_signal = info->si_code != CLD_EXITED;
+    int number = info->si_status;
+    char what[96];
+
+    if (run->failed)
+        return;
+    if (by_signal)
+        snprintf(what, sizeof what, "was killed by signal %d (%s)", number,
+                 strsignal(number));
+    else
+        snprintf(what, sizeof what, "exited with status %d", number);
+    /* Who pressed Ctrl-C knows why they ended. */
+    if (!by_signal || !(run->forwarded >> number & 1))
+        complain(run, rank, what);
+    first_failure(run, by_signal ? 128 + number : number);
+}
+
+/*
+ * The group's number is the rank's process id, which is not given to others
+ * before it is reaped: what the rank has left behind is killed first.
+ */
+static void reap(struct run *run, int r)
+{
+    struct rank *rank = &run->ranks[r];
+    siginfo_t info = {0};
+
+    if (rank->ended ||
+        waitid(P_PID, (id_t)rank->pid, &info, WEXITED | WNOHANG | WNOWAIT) ||
+        info.si_pid == 0)
+        return;
+    kill(-rank->pid, SIGKILL);
+    waitpid(rank->pid, NULL, 0);
+    guard_remove(rank->pid);
+    rank->ended = true;
+    run->running--;
+    if (info.si_code != CLD_EXITED || info.si_status != 0)
+        failure(run, r, &info);
+    if (run->running == 0)
+        run->deadline = now_ns() + DRAIN_AFTER;
+}
+
+static void check_abort(struct run *run)
+{
+    int rank, status;
+    char what[64];
+    uint64_t count;
+    ssize_t ignored = read(run->wake, &count, sizeof count);
+
+    (void)ignored;
+    if (run->failed || !server_aborted(&rank, &status))
+        return;
+    snprintf(what, sizeof what, "asked for an abort with status %d", status);
+    fprintf(stderr, "accel: launch: rank %d on %s %s\n", rank,
+            server_node(rank), what);
+    first_failure(run, status & 255 ? status & 255 : 1);
+    next_stage(run);
+}
+
+/* ---- signals --------------------------------------------------------------
+ */
+
+static void pass_on(struct run *run, int number)
+{
+    bool again = run->forwarded >> number & 1;
+
+    run->forwarded |= 1ULL << number;
+    if (number == SIGINT && again) { /* the second Ctrl-C */
+        run->stage = STAGE_KILL;
+        signal_all(run, SIGKILL);
+        return;
+    }
+    signal_all(run, number);
+    if (number == SIGTSTP)
+        raise(SIGSTOP);
+}
+
+static void take_signals(struct run *run)
+{
+    struct signalfd_siginfo info;
+
+    while (read(run->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+        if (info.ssi_signo != SIGCHLD) {
+            pass_on(run, (int)info.ssi_signo);
+            continue;
+        }
+        /* Several ends may come as one signal. */
+        for (int r = 0; r < run->started; r++)
+            reap(run, r);
+    }
+}
+
+/* ---- starting -------------------------------------------------------------
+ */
+
+static bool start_rank(struct run *run, int r, int *status)
+{
+    struct rank *rank = &run->ranks[r];
+    const struct launch_options *options = run->options;
+    const char *what;
+    char **env;
+
+    *status = 1;
+    if (!server_register(r) || !(env = env_copy()))
+        return false;
+    if (!server_env(r, &env)) {
+        env_free(env);
+        return false;
+    }
+    rank->out = (struct stream){
+        .fd = -1, .rank = r, .tag = options->tag, .sink = &run->out};
+    rank->err = (struct stream){
+        .fd = -1, .rank = r, .tag = options->tag, .sink = &run->err};
+    int err = rank_start(rank, r == 0 ? run->input.rank0 : run->input.others,
+                         options->argv, env, &what);
+    env_free(env);
+    if (err) {
+        fprintf(stderr, "accel: launch: cannot start rank %d: %s: %s\n", r,
+                what, strerror(err));
+        *status = what == options->argv[0] ? 127 : 1;
+        return false;
+    }
+    guard_add(rank->pid);
+    run->started++;
+    run->running++;
+    return true;
+}
+
+static void start_all(struct run *run)
+{
+    int status;
+
+    for (int r = 0; r < run->options->size; r++)
+        if (!start_rank(run, r, &status)) {
+            first_failure(run, status);
+            run->stage = STAGE_KILL;
+            run->deadline = INT64_MAX;
+            signal_all(run, SIGKILL);
+            break;
+        }
+    input_started(&run->input);
+}
+
+/* ---- the loop -------------------------------------------------------------
+ */
+
+static int timeout_ms(const struct run *run)
+{
+    if (run->deadline == INT64_MAX)
+        return -1;
+    int64_t left = run->deadline - now_ns();
+    return left <= 0            ? 0
+           : left > 60 * SECOND ? 60000
+                                : (int)(left / 1000000) + 1;
+}
+
+/* 0 and 1 are signals and the wake-up, 2 and 3 the input; then two a rank. */
+static nfds_t fill_polls(struct run *run)
+{
+    const struct input *input = &run->input;
+    struct pollfd *p = run->polls;
+
+    *p++ = (struct pollfd){.fd = run->signals, .events = POLLIN};
+    *p++ = (struct pollfd){.fd = run->wake, .events = POLLIN};
+    *p++ = (struct pollfd){.fd = input->pending ? -1 : input->from,
+                           .events = POLLIN};
+    *p++ = (struct pollfd){.fd = input->to,
+                           .events = input->pending ? POLLOUT : 0};
+    for (int r = 0; r < run->started; r++) {
+        *p++ = (struct pollfd){.fd = run->ranks[r].out.fd, .events = POLLIN};
+        *p++ = (struct pollfd){.fd = run->ranks[r].err.fd, .events = POLLIN};
+    }
+    return (nfds_t)(p - run->polls);
+}
+
+static bool streams_open(const struct run *run)
+{
+    for (int r = 0; r < run->started; r++)
+        if (run->ranks[r].out.fd >= 0 || run->ranks[r].err.fd >= 0)
+            return true;
+    return false;
+}
+
+static void serve(struct run *run)
+{
+    nfds_t count = fill_polls(run);
+
+    if (poll(run->polls, count, timeout_ms(run)) < 0)
+        return; /* EINTR: look again */
+    const struct pollfd *p = run->polls;
+    /* Output first: a rank's last words come before the news of its end. */
+    for (int r = 0; r < run->started; r++) {
+        if (p[4 + 2 * r].revents)
+            stream_read(&run->ranks[r].out);
+        if (p[5 + 2 * r].revents)
+            stream_read(&run->ranks[r].err);
+    }
+    if (p[2].revents || (p[3].revents && run->input.to >= 0))
+        input_copy(&run->input);
+    if (p[1].revents)
+        check_abort(run);
+    if (p[0].revents)
+        take_signals(run);
+}
+
+static void loop(struct run *run)
+{
+    while (run->running > 0 || streams_open(run)) {
+        serve(run);
+        if (now_ns() < run->deadline)
+            continue;
+        if (run->running == 0)
+            break; /* something that left its group holds a pipe */
+        next_stage(run);
+    }
+    for (int r = 0; r < run->started; r++) {
+        stream_close(&run->ranks[r].out);
+        stream_close(&run->ranks[r].err);
+    }
+}
+
+static bool prepare(struct run *run, const struct launch_options *options)
+{
+    size_t size = (size_t)options->size;
+
+    *run = (struct run){.options = options,
+                        .out = {.fd = STDOUT_FILENO},
+                        .err = {.fd = STDERR_FILENO},
+                        .deadline = INT64_MAX};
+    run->ranks = calloc(size, sizeof *run->ranks);
+    run->polls = calloc(4 + 2 * size, sizeof *run->polls);
+    run->signals = proc_signals();
+    run->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (run->ranks && run->polls && run->signals >= 0 && run->wake >= 0 &&
+        input_open(&run->input))
+        return true;
+    fprintf(stderr, "accel: launch: %s\n", strerror(errno));
+    return false;
+}
+
+int launch_run(const struct launch_options *options)
+{
+    struct run run;
+    const char *dir;
+
+    if (!proc_prepare() || !env_prepare(options))
+        return 1;
+    if (!(dir = guard_start()))
+        return 1;
+    if (!prepare(&run, options) || !server_start(options, dir, run.wake)) {
+        guard_stop();
+        return 1;
+    }
+    start_all(&run);
+    loop(&run);
+    input_close(&run.input);
+    server_stop();
+    guard_stop();
+    free(run.ranks);
+    free(run.polls);
+    return run.status;
+}
