@@ -24,11 +24,18 @@ struct accel_loader {
     bool shuffle_ready; /* it is the one of (seed, epoch) */
     bool holding;       /* a batch is handed out */
     bool at_end;        /* it was the last one */
+    uint64_t tick;      /* when, counted over all loaders */
+    size_t count;       /* samples in it */
     uint64_t rows;      /* real ones in all ranks' batches of its number */
 
     void **data;         /* one array a field */
     uint64_t *positions; /* become the index of the batch */
+
+    void (*gone)(void *context, const accel_loader_t *loader);
+    void *owner;
 };
+
+static _Atomic uint64_t ticks;
 
 /* ---- create, destroy, set_rank ------------------------------------------- */
 
@@ -148,6 +155,8 @@ void accel_loader_destroy(accel_loader_t *loader)
 {
     if (!loader)
         return;
+    if (loader->gone)
+        loader->gone(loader->owner, loader);
     free_batch(loader->data, accel_dataset_fields(loader->dataset, NULL));
     free(loader->positions);
     free(loader);
@@ -205,6 +214,8 @@ accel_status_t accel_loader_next(accel_loader_t *loader, accel_batch_t *batch)
 
     loader->next = k + 1;
     loader->holding = true;
+    loader->tick = ++ticks;
+    loader->count = count;
     loader->at_end = loader->next == loader->length;
     loader->rows = real_rows(loader, k, count);
     *batch =
@@ -343,4 +354,23 @@ const accel_loader_options_t *ax_loader_options(const accel_loader_t *loader)
 int ax_loader_size(const accel_loader_t *loader)
 {
     return loader->shard.size;
+}
+
+size_t ax_loader_rows(const accel_loader_t *loader)
+{
+    return loader->holding ? loader->count : 0;
+}
+
+uint64_t ax_loader_tick(const accel_loader_t *loader)
+{
+    return loader->holding ? loader->tick : 0;
+}
+
+void ax_loader_set_owner(accel_loader_t *loader,
+                         void (*gone)(void *context,
+                                      const accel_loader_t *loader),
+                         void *context)
+{
+    loader->gone = gone;
+    loader->owner = context;
 }

@@ -15,4 +15,21 @@ void ax_loader_set_default_seed(accel_loader_t *loader, uint64_t seed);
 const accel_loader_options_t *ax_loader_options(const accel_loader_t *loader);
 int ax_loader_size(const accel_loader_t *loader);
 
+/* Samples in the batch that this loader handed out last; 0 before the first
+ * and once the epoch is over. */
+size_t ax_loader_rows(const accel_loader_t *loader);
+
+/*
+ * Counts the batches of all loaders of the process: of the loaders in use the
+ * one with the largest number gave the newest batch. 0 before the first batch
+ * and once the epoch is over.
+ */
+uint64_t ax_loader_tick(const accel_loader_t *loader);
+
+/* Whom accel_loader_destroy() tells; NULL: nobody. */
+void ax_loader_set_owner(accel_loader_t *loader,
+                         void (*gone)(void *context,
+                                      const accel_loader_t *loader),
+                         void *context);
+
 #endif

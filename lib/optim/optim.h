@@ -13,6 +13,7 @@ typedef struct ax_optim_hooks {
     accel_status_t (*step)(void *context);
     accel_status_t (*zero_grad)(void *context);
     bool (*moved)(void *context); /* was the last call of step a real update */
+    void (*gone)(void *context);  /* the optimizer is being destroyed */
     void *context;
 } ax_optim_hooks_t;
 
@@ -49,5 +50,9 @@ accel_status_t ax_optimizer_apply(accel_optimizer_t *optimizer,
 void ax_optimizer_set_steps(accel_optimizer_t *optimizer, uint64_t steps);
 /* Also sets the optimizer's rate to the one of that step. */
 void ax_schedule_set_steps(accel_schedule_t *schedule, uint64_t steps);
+
+/* Whom accel_schedule_destroy() tells; NULL: nobody. */
+void ax_schedule_set_owner(accel_schedule_t *schedule,
+                           void (*gone)(void *context), void *context);
 
 #endif

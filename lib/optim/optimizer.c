@@ -107,6 +107,8 @@ void accel_optimizer_destroy(accel_optimizer_t *optimizer)
 {
     if (!optimizer)
         return;
+    if (optimizer->hooks.gone)
+        optimizer->hooks.gone(optimizer->hooks.context);
     for (size_t i = 0; i < optimizer->count; i++) {
         free(optimizer->slots[i].m);
         free(optimizer->slots[i].v);

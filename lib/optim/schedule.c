@@ -9,6 +9,8 @@ struct accel_schedule {
     accel_schedule_options_t options; /* lr filled in */
     accel_optimizer_t *optimizer;
     uint64_t steps;
+    void (*gone)(void *context);
+    void *owner;
 };
 
 /* What is left of the way from warm-up to the end: 1 at first, 0 at last. */
@@ -91,6 +93,8 @@ accel_status_t accel_schedule_create(accel_optimizer_t *optimizer,
 
 void accel_schedule_destroy(accel_schedule_t *schedule)
 {
+    if (schedule && schedule->gone)
+        schedule->gone(schedule->owner);
     free(schedule);
 }
 
@@ -113,4 +117,11 @@ void ax_schedule_set_steps(accel_schedule_t *schedule, uint64_t steps)
      * is finite. */
     accel_optimizer_set_lr(schedule->optimizer,
                            accel_schedule_value(&schedule->options, steps));
+}
+
+void ax_schedule_set_owner(accel_schedule_t *schedule,
+                           void (*gone)(void *context), void *context)
+{
+    schedule->gone = gone;
+    schedule->owner = context;
 }
