@@ -51,7 +51,7 @@ EXTRA_DIST += $(local_tests) $(lint_tests) $(multi_tests) $(cluster_tests)
 dist_noinst_SCRIPTS += tests/count
 
 check_targets = check-unit check-lint check-multi check-cluster
-.PHONY: $(check_targets) check-asan check-tsan check-valgrind
+.PHONY: $(check_targets) check-asan check-tsan check-valgrind check-clang
 
 # Each keeps its own summary, so that one does not delete another's.
 run_tests = $(MAKE) $(AM_MAKEFLAGS) check-TESTS
@@ -101,6 +101,12 @@ check-valgrind:
 valgrind = $$(bounded) $$(LIBTOOL) --mode=execute $(VALGRIND) --quiet \
 	--error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite \
 	--suppressions=$$(abs_top_srcdir)/tests/valgrind.supp
+
+check-clang: checked = instrumented/clang
+check-clang: checked_flags = CC=$(CLANG) --enable-werror
+check-clang:
+	$(AM_V_at)$(checked_tree) && \
+	    $(MAKE) $(AM_MAKEFLAGS) check-unit local_tests=
 
 clean-local: clean-instrumented
 .PHONY: clean-instrumented
