@@ -1,0 +1,65 @@
+/* Which transport, and why. */
+#include "net/net.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* In the order in which "auto" tries them. */
+static const char *const known[] = {"ucx"};
+
+static accel_status_t try_one(const char *name, int nodes, ax_net_t *net)
+{
+    accel_status_t st = ax_mod_load("net", name, &net->mod);
+    if (st != ACCEL_OK)
+        return st;
+    net->ops = ax_mod_get(net->mod)->ops;
+    if (net->ops->abi != AX_NET_ABI)
+        st = ax_fail(ACCEL_ERR_UNSUPPORTED,
+                     "net: transport interface %u, this library has %u",
+                     (unsigned)net->ops->abi, (unsigned)AX_NET_ABI);
+    else
+        st = net->ops->open(ax_mod_host(), nodes, &net->self);
+    if (st != ACCEL_OK) {
+        ax_mod_unload(net->mod);
+        net->mod = NULL;
+    }
+    return st;
+}
+
+accel_status_t ax_net_open(const char *wanted, int nodes, ax_net_t **out)
+{
+    char refused[384] = "";
+    ax_net_t *net = calloc(1, sizeof *net);
+    bool any = strcmp(wanted, "auto") == 0;
+
+    *out = NULL;
+    if (!net)
+        return ax_fail(ACCEL_ERR_NOMEM, "net: no memory for a transport");
+    for (size_t i = 0; i < AX_ARRAY_SIZE(known); i++) {
+        if (!any && strcmp(wanted, known[i]) != 0)
+            continue;
+        if (try_one(known[i], nodes, net) == ACCEL_OK) {
+            snprintf(net->why, sizeof net->why, "%s: %s (net=%s)", known[i],
+                     net->ops->about(net->self), wanted);
+            *out = net;
+            return ACCEL_OK;
+        }
+        size_t used = strlen(refused);
+        snprintf(refused + used, sizeof refused - used, "; %s: %.300s",
+                 known[i], accel_last_error()->text);
+    }
+    free(net);
+    return ax_fail(ACCEL_ERR_UNSUPPORTED,
+                   "net: %d nodes but no transport between them (net=%s)%s",
+                   nodes, wanted, refused);
+}
+
+void ax_net_close(ax_net_t *net, uint64_t timeout_ns)
+{
+    if (!net)
+        return;
+    net->ops->close(net->self, timeout_ns);
+    ax_mod_unload(net->mod);
+    free(net);
+}

@@ -1,0 +1,79 @@
+/*
+ * net: bytes between two nodes, through a transport that is a module.
+ *
+ * One process of each node, its leader, opens a transport. Peers are numbered
+ * as the nodes are. Messages match by their tag alone, so a tag must hold the
+ * sender. Nothing here waits: whoever waits calls progress() and looks.
+ *
+ * A module exports `ax_module_t accel_module` (mod/mod.h) of kind "net" whose
+ * `ops` is an ax_net_ops_t. It calls the library only through the host table.
+ */
+#ifndef AX_NET_H
+#define AX_NET_H
+
+#include "base/base.h"
+#include "mod/mod.h"
+
+#define AX_NET_ABI 1
+
+/* A message under way; the caller's storage, untouched while it is pending. */
+typedef struct ax_net_req {
+    void *handle; /* the transport's; NULL when there is nothing to test */
+    size_t bytes; /* a finished receive: how many came */
+    bool done;
+    accel_status_t status; /* once done; an error has no record */
+} ax_net_req_t;
+
+typedef struct ax_net_ops {
+    uint32_t abi;
+    const char *name;
+
+    /* On failure the record says why this transport cannot be used
+     * here. */
+    accel_status_t (*open)(const ax_mod_host_t *host, int nodes, void **net);
+
+    /* Gives back all it holds. Sends that are done but not yet on the wire
+     * are flushed first, within `timeout_ns`. */
+    void (*close)(void *net, uint64_t timeout_ns);
+
+    /* Where it can be reached; *address lives as long as the transport. */
+    accel_status_t (*address)(void *net, const void **address, size_t *bytes);
+    accel_status_t (*connect)(void *net, int peer, const void *address,
+                              size_t bytes);
+
+    /* Start a message. An error is that of the call, with a record; one that
+     * comes later is in the request. `mask`: the bits of `tag` that count. */
+    accel_status_t (*send)(void *net, int peer, uint64_t tag, const void *data,
+                           size_t bytes, ax_net_req_t *req);
+    accel_status_t (*recv)(void *net, uint64_t tag, uint64_t mask, void *data,
+                           size_t bytes, ax_net_req_t *req);
+
+    /* Brings `req` up to date: true when it is done. */
+    bool (*test)(void *net, ax_net_req_t *req);
+    void (*cancel)(void *net, ax_net_req_t *req);
+
+    /* Moves bytes; true when something happened. */
+    bool (*progress)(void *net);
+
+    /* NULL, or what is wrong with the way to `peer`. */
+    const char *(*failed)(void *net, int peer);
+
+    /* For people: devices in use. */
+    const char *(*about)(void *net);
+} ax_net_ops_t;
+
+typedef struct ax_net {
+    const ax_net_ops_t *ops;
+    void *self;
+    ax_mod_t *mod;
+    char why[160]; /* "ucx: tcp" and how it was chosen */
+} ax_net_t;
+
+/*
+ * Opens the transport that the setting `wanted` names: "auto" or a module's
+ * name. ACCEL_ERR_UNSUPPORTED lists each one that was refused, with reasons.
+ */
+accel_status_t ax_net_open(const char *wanted, int nodes, ax_net_t **out);
+void ax_net_close(ax_net_t *net, uint64_t timeout_ns);
+
+#endif

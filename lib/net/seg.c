@@ -1,0 +1,371 @@
+/* The node's segment: making, growing, watching. */
+#include "net/seg.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define SEG_MAGIC UINT64_C(0x31676573786c6361)
+
+static size_t round_up(size_t bytes, size_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
+/* ---- how much memory is there --------------------------------------------
+ */
+
+/* The number after `key` in a small file, or -1. */
+static long long file_number(const char *path, const char *key)
+{
+    char line[256];
+    long long value = -1;
+    FILE *f = fopen(path, "re");
+
+    if (!f)
+        return -1;
+    while (value < 0 && fgets(line, sizeof line, f))
+        if (strncmp(line, key, strlen(key)) == 0)
+            if (sscanf(line + strlen(key), "%lld", &value) != 1)
+                value = -1;
+    fclose(f);
+    return value;
+}
+
+/* What the cgroup (version 2) leaves us, or -1 when it sets no limit. Limits
+ * of outer groups matter as well, so this walks up. */
+static long long cgroup_left(void)
+{
+    char path[1024] = "", file[1100];
+    long long least = -1;
+    FILE *f = fopen("/proc/self/cgroup", "re");
+
+    if (!f)
+        return -1;
+    while (fgets(path, sizeof path, f) && strncmp(path, "0::", 3) != 0)
+        path[0] = '\0';
+    fclose(f);
+    if (strncmp(path, "0::", 3) != 0)
+        return -1;
+    memmove(path, path + 3, strlen(path) - 2);
+    path[strcspn(path, "\n")] = '\0';
+    for (char *cut = path + strlen(path); cut; cut = strrchr(path, '/')) {
+        *cut = '\0';
+        snprintf(file, sizeof file, "/sys/fs/cgroup%s/memory.max", path);
+        long long max = file_number(file, "");
+        snprintf(file, sizeof file, "/sys/fs/cgroup%s/memory.current", path);
+        long long used = file_number(file, "");
+        if (max >= 0 && used >= 0 && (least < 0 || max - used < least))
+            least = max > used ? max - used : 0;
+    }
+    return least;
+}
+
+/*
+ * A memfd has no size limit of its own: taking more than there is would wake
+ * the kernel's out-of-memory killer instead of failing, so we ask first.
+ */
+static accel_status_t check_room(size_t bytes)
+{
+    long long free_kib = file_number("/proc/meminfo", "MemAvailable:");
+    long long swap_kib = file_number("/proc/meminfo", "SwapFree:");
+    long long left = free_kib < 0 ? -1 : free_kib * 1024;
+    long long group = cgroup_left();
+
+    if (left >= 0 && swap_kib > 0)
+        left += swap_kib * 1024;
+    if (group >= 0 && (left < 0 || group < left))
+        left = group;
+    if (left >= 0 && bytes > (unsigned long long)left)
+        return ax_fail(ACCEL_ERR_NOMEM,
+                       "net: %zu bytes of shared memory wanted, %lld are "
+                       "left on this node; ask for more with --mem",
+                       bytes, left);
+    return ACCEL_OK;
+}
+
+accel_status_t ax_seg_grow(ax_seg_t *seg, size_t bytes, uint64_t *offset)
+{
+    if (bytes > (size_t)1 << 62)
+        return ax_fail(ACCEL_ERR_NOMEM,
+                       "net: %zu bytes of shared memory wanted", bytes);
+    accel_status_t status = check_room(bytes);
+    if (status != ACCEL_OK)
+        return status;
+    int err;
+    do
+        err = posix_fallocate(seg->fd, (off_t)seg->file_bytes, (off_t)bytes);
+    while (err == EINTR);
+    if (err) {
+        /* give back what it took before it failed */
+        int ignored = ftruncate(seg->fd, (off_t)seg->file_bytes);
+        (void)ignored;
+        return ax_fail_sys(ACCEL_ERR_NOMEM, err,
+                           "net: %zu bytes of shared memory wanted", bytes);
+    }
+    *offset = seg->file_bytes;
+    seg->file_bytes += bytes;
+    return ACCEL_OK;
+}
+
+void ax_seg_punch(ax_seg_t *seg, uint64_t offset, size_t bytes)
+{
+    if (fallocate(seg->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                  (off_t)offset, (off_t)bytes) != 0)
+        ax_log(AX_LOG_DEBUG, "net: shared memory is kept: %s", strerror(errno));
+}
+
+/* ---- open and close --------------------------------------------------------
+ */
+
+static void lay_out(ax_seg_t *seg, const ax_seg_plan_t *plan)
+{
+    size_t page = 4096;
+    size_t ranks = (size_t)plan->ranks;
+
+    seg->slot_bytes = round_up(plan->slot_bytes, page);
+    seg->base_bytes = round_up(sizeof(ax_seg_head_t), page) +
+                      round_up(ranks * sizeof(ax_line_t), page) +
+                      ranks * 2 * seg->slot_bytes +
+                      (plan->shared ? 6 * seg->slot_bytes : 0);
+}
+
+static void place(ax_seg_t *seg, const ax_seg_plan_t *plan, char *base)
+{
+    size_t page = 4096;
+    size_t ranks = (size_t)plan->ranks;
+
+    seg->head = (ax_seg_head_t *)base;
+    base += round_up(sizeof(ax_seg_head_t), page);
+    seg->lines = (ax_line_t *)base;
+    base += round_up(ranks * sizeof(ax_line_t), page);
+    seg->slots = base;
+    base += ranks * 2 * seg->slot_bytes;
+    seg->shared = plan->shared ? base : NULL;
+}
+
+static accel_status_t make_file(ax_seg_t *seg)
+{
+    uint64_t offset;
+
+    seg->fd = memfd_create("accel", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (seg->fd < 0)
+        return ax_fail_sys(ACCEL_ERR_SYS, errno, "net: memfd_create");
+    /* nobody may cut it under the feet of those that have mapped it; a kernel
+     * that does not know seals does without */
+    (void)fcntl(seg->fd, F_ADD_SEALS, F_SEAL_SHRINK);
+    return ax_seg_grow(seg, seg->base_bytes, &offset);
+}
+
+static ax_seg_t *allocate(const ax_seg_plan_t *plan)
+{
+    size_t ranks = (size_t)plan->ranks;
+    ax_seg_t *seg = calloc(1, sizeof *seg);
+
+    if (!seg)
+        return NULL;
+    *seg = (ax_seg_t){.ranks = plan->ranks, .me = plan->me, .fd = -1};
+    seg->pidfds = malloc(ranks * sizeof *seg->pidfds);
+    seg->pids = calloc(ranks, sizeof *seg->pids);
+    seg->dead = calloc(ranks, sizeof *seg->dead);
+    seg->polls = calloc(ranks, sizeof(struct pollfd));
+    if (!seg->pidfds || !seg->pids || !seg->dead || !seg->polls) {
+        free(seg->pidfds);
+        seg->pidfds = NULL;
+        ax_seg_close(seg);
+        return NULL;
+    }
+    for (size_t r = 0; r < ranks; r++)
+        seg->pidfds[r] = -1;
+    return seg;
+}
+
+accel_status_t ax_seg_open(const ax_seg_plan_t *plan,
+                           const ax_meet_point_t *point, int fd, ax_seg_t **out)
+{
+    accel_status_t st = ACCEL_OK;
+    void *base;
+
+    *out = NULL;
+    ax_seg_t *seg = allocate(plan);
+    if (!seg)
+        return ax_fail(ACCEL_ERR_NOMEM, "net: no memory for %d ranks",
+                       plan->ranks);
+    lay_out(seg, plan);
+    if (plan->me == 0 && (st = make_file(seg)) != ACCEL_OK) {
+        ax_meet_refuse(plan, point, fd);
+        goto fail;
+    }
+    if ((st = ax_meet(plan, point, fd, seg)) != ACCEL_OK)
+        goto fail;
+    seg->file_bytes = seg->base_bytes;
+    if ((st = ax_map(seg->fd, 0, seg->base_bytes, &base)) != ACCEL_OK)
+        goto fail;
+    place(seg, plan, base);
+    ax_line(seg, plan->me)->pid = (int32_t)getpid();
+    *out = seg;
+    return ACCEL_OK;
+fail:
+    ax_seg_close(seg);
+    return st;
+}
+
+void ax_seg_close(ax_seg_t *seg)
+{
+    if (!seg)
+        return;
+    if (seg->head)
+        ax_unmap(seg->head, seg->base_bytes);
+    if (seg->fd >= 0)
+        close(seg->fd);
+    for (int r = 0; seg->pidfds && r < seg->ranks; r++)
+        if (seg->pidfds[r] >= 0)
+            close(seg->pidfds[r]);
+    free(seg->pidfds);
+    free(seg->pids);
+    free(seg->dead);
+    free(seg->polls);
+    free(seg);
+}
+
+/* ---- who lives --------------------------------------------------------------
+ */
+
+/* /proc/PID/stat from its state letter on ("Z ..."); NULL when there is none.
+ * The name before it may hold any character. */
+static const char *process_stat(int32_t pid, char *line, size_t bytes)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return NULL;
+    const char *got = fgets(line, (int)bytes, f);
+    fclose(f);
+    const char *name_end = got ? strrchr(line, ')') : NULL;
+    return name_end && name_end[1] == ' ' ? name_end + 2 : NULL;
+}
+
+/* Kernels before 5.3 and some sandboxes have no pidfd: look for the process.
+ * Its number may be taken again, but not within the time of one nap. */
+static bool process_is_gone(int32_t pid)
+{
+    char line[1024];
+    const char *stat = process_stat(pid, line, sizeof line);
+
+    if (!stat)
+        return kill(pid, 0) != 0 && errno == ESRCH;
+    return *stat == 'Z' || *stat == 'X';
+}
+
+static int fill_polls(const ax_seg_t *seg, struct pollfd *polls)
+{
+    int blind = 0;
+
+    for (int r = 0; r < seg->ranks; r++) {
+        bool watch = r != seg->me && !seg->dead[r];
+        polls[r] = (struct pollfd){.fd = watch ? seg->pidfds[r] : -1,
+                                   .events = POLLIN};
+        blind += watch && seg->pidfds[r] < 0;
+    }
+    return blind;
+}
+
+bool ax_seg_nap(ax_seg_t *seg, uint64_t ns)
+{
+    struct pollfd *polls = seg->polls;
+    struct timespec ts = {.tv_sec = (time_t)(ns / 1000000000u),
+                          .tv_nsec = (long)(ns % 1000000000u)};
+    int blind = fill_polls(seg, polls);
+    bool news = false;
+    int n = ppoll(polls, (nfds_t)seg->ranks, &ts, NULL);
+
+    if (n <= 0 && !blind)
+        return false;
+    for (int r = 0; r < seg->ranks; r++) {
+        bool gone = n > 0 && polls[r].fd >= 0 && polls[r].revents != 0;
+        if (!gone && blind && r != seg->me && !seg->dead[r] &&
+            seg->pidfds[r] < 0)
+            gone = process_is_gone(seg->pids[r]);
+        if (gone)
+            seg->dead[r] = news = true;
+    }
+    return news;
+}
+
+/* The kernel's struct pidfd_info of Linux 6.15, whose header Debian 12 does
+ * not have. */
+struct pidfd_info_v2 {
+    uint64_t mask;
+    uint64_t cgroup;
+    uint32_t ids[11];
+    int32_t exit_code;
+};
+#define PIDFD_INFO_WITH_EXIT 8u
+#define PIDFD_GET_INFO_V2 _IOWR(0xff, 11, struct pidfd_info_v2)
+
+/* The exit code of a process that its parent has waited for, or not yet. */
+static bool exit_code(const ax_seg_t *seg, int local_rank, int *code)
+{
+    struct pidfd_info_v2 info = {.mask = PIDFD_INFO_WITH_EXIT};
+    char line[1024];
+    int fd = seg->pidfds[local_rank];
+
+    if (fd >= 0 && ioctl(fd, PIDFD_GET_INFO_V2, &info) == 0 &&
+        (info.mask & PIDFD_INFO_WITH_EXIT)) {
+        *code = info.exit_code;
+        return true;
+    }
+    const char *stat = process_stat(seg->pids[local_rank], line, sizeof line);
+    const char *last = stat && *stat == 'Z' ? strrchr(stat, ' ') : NULL;
+    if (!last)
+        return false;
+    *code = atoi(last);
+    return true;
+}
+
+const char *ax_seg_death(const ax_seg_t *seg, int local_rank, char *buffer,
+                         size_t bytes)
+{
+    int code;
+
+    if (!exit_code(seg, local_rank, &code))
+        snprintf(buffer, bytes, "its process ended");
+    else if (code & 0x7f)
+        snprintf(buffer, bytes, "killed by signal %d", code & 0x7f);
+    else
+        snprintf(buffer, bytes, "exited with status %d", code >> 8 & 0xff);
+    return buffer;
+}
+
+accel_status_t ax_files_needed(int more)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return ACCEL_OK;
+    int next = fcntl(0, F_DUPFD, 0); /* lowest free number: how many we have */
+    if (next >= 0)
+        close(next);
+    rlim_t want = (rlim_t)(next < 0 ? 64 : next) + (rlim_t)more + 32;
+    if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < want) {
+        rlim_t max = limit.rlim_max;
+        limit.rlim_cur = max == RLIM_INFINITY || max > want ? want : max;
+        if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < want)
+            return ax_fail(ACCEL_ERR_SYS,
+                           "net: %d open files needed, the hard limit is "
+                           "%llu; raise it with ulimit -Hn",
+                           (int)want, (unsigned long long)max);
+    }
+    return ACCEL_OK;
+}

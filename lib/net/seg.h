@@ -1,0 +1,172 @@
+/*
+ * seg: the memory that the ranks of one node share, and which of them live.
+ *
+ * The segment is a memfd that local rank 0 makes and hands to the others over
+ * a socket without a name in the file system, so nothing is left behind when
+ * all of them are killed. All of it is allocated beforehand: lack of memory
+ * is an error, never SIGBUS.
+ */
+#ifndef AX_SEG_H
+#define AX_SEG_H
+
+#include "base/base.h"
+#include <stdatomic.h>
+
+#define AX_SEG_LINE 128 /* two cache lines: the hardware fetches in pairs */
+#define AX_SEG_TEXT 448
+
+/* One rank's collective call: what the ranks must agree on, and where its
+ * memory lies when that is in the heap (block 0: it is not). */
+typedef struct ax_call {
+    uint64_t seq;
+    uint64_t count;
+    int32_t root;
+    int32_t status; /* of the rank's own checks */
+    uint8_t kind;
+    uint8_t dtype;
+    uint8_t op;
+    uint8_t pad;
+    uint32_t block;
+    uint64_t offset;
+} ax_call_t;
+
+/* What one rank writes and the others of its node read. Counters only grow. */
+typedef struct ax_line {
+    _Alignas(AX_SEG_LINE) _Atomic uint64_t arrived; /* barriers entered */
+    _Atomic uint64_t last; /* AX_LAST() of the newest call: for error texts */
+    _Atomic uint32_t left; /* closed its communicator in good order */
+    int32_t pid;
+    _Alignas(AX_SEG_LINE) _Atomic uint64_t released; /* local rank 0 only */
+    _Alignas(AX_SEG_LINE) ax_call_t call[2]; /* even and odd sequence numbers */
+    char text[2][AX_SEG_TEXT]; /* when call[].status is an error */
+} ax_line_t;
+
+#define AX_LAST(kind, seq) ((uint64_t)(kind) << 56 | (seq))
+#define AX_LAST_KIND(last) ((int)((last) >> 56))
+#define AX_LAST_SEQ(last) ((last)&0xffffffffffffffu)
+
+/* A fault of the whole communicator; the first that sees it fills it in. */
+typedef struct ax_fault {
+    _Atomic uint32_t state; /* 0 none, 1 being filled in, 2 there */
+    int32_t status;
+    int32_t rank; /* whom it is about, or -1 */
+    char text[AX_SEG_TEXT];
+} ax_fault_t;
+
+/* An outcome that local rank 0 gives the others of its node. */
+typedef struct ax_verdict {
+    int32_t status;
+    int32_t rank; /* whose text it is */
+    char text[AX_SEG_TEXT];
+} ax_verdict_t;
+
+typedef struct ax_seg_head {
+    uint64_t magic;
+    ax_fault_t fault;
+    ax_verdict_t verdict;
+} ax_seg_head_t;
+
+typedef struct ax_seg {
+    int ranks, me;
+    int fd;
+    uint64_t file_bytes;
+    size_t base_bytes;
+    size_t slot_bytes;
+    ax_seg_head_t *head;
+    ax_line_t *lines;
+    char *slots;  /* ranks x 2 x slot_bytes */
+    char *shared; /* 2 x (2 + 1) x slot_bytes, when asked for */
+    int *pidfds;  /* -1: my own, or seen dead */
+    int32_t *pids;
+    bool *dead;
+    void *polls;
+} ax_seg_t;
+
+/* Where a rank of the node can be met: published through the job. */
+typedef struct ax_meet_point {
+    uint8_t nonce[16];
+    char name[24]; /* abstract socket, without the leading NUL; local rank 0 */
+} ax_meet_point_t;
+
+/*
+ * Before the job's exchange: local rank 0 (`listening`) opens its socket.
+ * *fd is -1 on the others. Close it after ax_seg_open().
+ */
+accel_status_t ax_meet_listen(bool listening, ax_meet_point_t *point, int *fd);
+
+typedef struct ax_seg_plan {
+    int me, ranks;
+    size_t slot_bytes;
+    bool shared;    /* several nodes: areas for local rank 0's transport */
+    double timeout; /* seconds */
+} ax_seg_plan_t;
+
+/*
+ * After the exchange: all ranks of the node meet at local rank 0's `point`
+ * and map the segment. `fd` is that of ax_meet_listen(). Collective on the
+ * node. ACCEL_ERR_NOMEM says how many bytes were wanted.
+ */
+accel_status_t ax_seg_open(const ax_seg_plan_t *plan,
+                           const ax_meet_point_t *point, int fd,
+                           ax_seg_t **out);
+void ax_seg_close(ax_seg_t *seg);
+
+/*
+ * Local rank 0: makes the file `bytes` longer; *offset is where. Checks what
+ * memory the machine and the cgroup have left before it takes any.
+ */
+accel_status_t ax_seg_grow(ax_seg_t *seg, size_t bytes, uint64_t *offset);
+
+/* Gives the memory of a part of the file back to the system. */
+void ax_seg_punch(ax_seg_t *seg, uint64_t offset, size_t bytes);
+
+/*
+ * Sleeps for at most `ns` or until a rank of the node dies, and marks the
+ * dead in seg->dead. True when there is a newly dead one.
+ */
+bool ax_seg_nap(ax_seg_t *seg, uint64_t ns);
+
+/* How a dead rank died: "killed by signal 9", "exited with status 0" or
+ * "gone" when the kernel does not tell. Returns `buffer`. */
+const char *ax_seg_death(const ax_seg_t *seg, int local_rank, char *buffer,
+                         size_t bytes);
+
+/* map.c: mappings of shared files. Ranks that are threads of one process
+ * share one mapping, so their synchronisation is seen as such. */
+accel_status_t ax_map(int fd, uint64_t offset, size_t bytes, void **out);
+void ax_unmap(void *memory, size_t bytes);
+
+/* meet.c */
+accel_status_t ax_meet(const ax_seg_plan_t *plan, const ax_meet_point_t *point,
+                       int listen_fd, ax_seg_t *seg);
+/* Local rank 0 could not make the segment: the others get its error. */
+void ax_meet_refuse(const ax_seg_plan_t *plan, const ax_meet_point_t *point,
+                    int listen_fd);
+
+/* Raises the soft limit of open files so that `more` fit. */
+accel_status_t ax_files_needed(int more);
+
+static inline ax_line_t *ax_line(const ax_seg_t *seg, int local_rank)
+{
+    return &seg->lines[local_rank];
+}
+
+static inline char *ax_slot(const ax_seg_t *seg, int local_rank, uint64_t turn)
+{
+    size_t index = (size_t)local_rank * 2 + (turn & 1);
+
+    return seg->slots + index * seg->slot_bytes;
+}
+
+/* Node sums in the accumulator's type (twice a slot), and final results. */
+static inline char *ax_acc(const ax_seg_t *seg, uint64_t turn)
+{
+    return seg->shared + (turn & 1) * 3 * seg->slot_bytes;
+}
+
+static inline char *ax_out(const ax_seg_t *seg, uint64_t turn)
+{
+    return ax_acc(seg, turn) + 2 * seg->slot_bytes;
+}
+
+#endif
