@@ -128,7 +128,6 @@ lint_tests += \
 	tests/lint/mandoc.sh \
 	tests/lint/manual_examples.sh \
 	tests/lint/nouns.sh \
-	tests/lint/readme.sh \
 	tests/lint/scripts.sh \
 	tests/lint/sizes.sh \
 	tests/lint/sources.sh \

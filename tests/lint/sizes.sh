@@ -15,8 +15,7 @@ while IFS= read -r file; do
             args = head
             sub(/^[^(]*\(/, "", args)
             n = gsub(/,/, ",", args) + 1
-            # PMIx prescribes the parameters of what it calls.
-            if (head ~ /\(/ && head !~ /pmix_/ && n > 6)
+            if (head ~ /\(/ && n > 6)
                 report("function of " n " parameters")
         }
         /^}/ {

@@ -1,0 +1,280 @@
+/*
+ * comm, for its own files: the communicator, and how ranks meet and wait.
+ *
+ * Every collective goes through ax_enter(): publish the call, meet the ranks
+ * of the node, compare, and between nodes let the leaders compare. Then the
+ * data moves, in chunks that fit the slots of the segment; all ranks cut the
+ * same chunks. comm.c opens and closes; enter.c compares; wait.c waits;
+ * fault.c says what went wrong; node.c and inter.c move data inside a node
+ * and between nodes; ops.c holds the public operations, heap.c the memory.
+ */
+#ifndef AX_COMM_PRIV_H
+#define AX_COMM_PRIV_H
+
+#include "comm/comm.h"
+#include "job/job.h"
+#include "net/net.h"
+#include "net/seg.h"
+
+/* X(NAME, text) of the calls that ranks make together */
+#define AX_CALL_LIST(X)                                                        \
+    X(NONE, "nothing")                                                         \
+    X(OPEN, "accel_comm_open")                                                 \
+    X(BARRIER, "barrier")                                                      \
+    X(BROADCAST, "broadcast")                                                  \
+    X(ALLREDUCE, "all-reduce")                                                 \
+    X(REDUCE_SCATTER, "reduce-scatter")                                        \
+    X(ALLGATHER, "all-gather")                                                 \
+    X(GATHER, "gather")                                                        \
+    X(ALLOC, "accel_alloc")                                                    \
+    X(FREE, "accel_free")                                                      \
+    X(AGREE, "agreement")                                                      \
+    X(GATHER_BYTES, "all-gather of bytes")
+
+typedef enum ax_call_kind {
+#define AX_CALL_ENUM(NAME, text) AX_CALL_##NAME,
+    AX_CALL_LIST(AX_CALL_ENUM)
+#undef AX_CALL_ENUM
+} ax_call_kind_t;
+
+/* A piece of the heap: `stride` bytes for each rank of the node. */
+typedef struct ax_block {
+    struct ax_block *next;
+    uint32_t id;
+    size_t bytes, stride, mapped;
+    uint64_t offset; /* in the file */
+    char *base;      /* rank r's part begins at base + r * stride */
+} ax_block_t;
+
+/* What the leader of a node tells the others' leaders (inter.c). */
+typedef struct ax_inter ax_inter_t;
+
+struct accel_comm {
+    accel_job_t *job;
+    const accel_settings_t *settings;
+    int rank, size;
+    int local_rank, local_size;
+    int node, nodes;
+    int *position;      /* of each rank, ordered by node, then local rank */
+    int *node_first;    /* position of each node's first rank; [nodes]: size */
+    int *rank_at;       /* the rank at each position */
+    size_t *node_bytes; /* room for a number for each node, and one more */
+    ax_seg_t *seg;
+    const void **sources; /* room for one pointer for each rank of the node */
+    ax_inter_t *inter;    /* the node's leader of several nodes only */
+    uint64_t timeout_ns;
+    atomic_bool busy; /* a thread is inside */
+    unsigned forks;   /* of this process, when it was opened */
+    bool failed;
+    accel_error_t why; /* when failed */
+
+    /* All ranks of the node count these alike. */
+    ax_call_t call;    /* the one being made */
+    uint64_t arrived;  /* barriers of the node entered */
+    uint64_t released; /* times local rank 0 let the others go */
+    uint64_t turn;     /* which half of the slots */
+    int heap;          /* of this call: enum ax_heap */
+
+    ax_block_t *blocks;
+    uint32_t next_block;
+    char transport[200];
+};
+
+/* Whether all ranks of the node call with the same piece of the heap. */
+enum ax_heap { AX_HEAP_NONE = 0, AX_HEAP_SAME, AX_HEAP_MIXED };
+
+static inline bool ax_is_leader(const accel_comm_t *c)
+{
+    return c->local_rank == 0;
+}
+
+/* The rank with local rank `local` on this node. */
+static inline int ax_rank_here(const accel_comm_t *c, int local)
+{
+    return c->rank_at[c->node_first[c->node] + local];
+}
+
+static inline int ax_ranks_on(const accel_comm_t *c, int node)
+{
+    return c->node_first[node + 1] - c->node_first[node];
+}
+
+/* Ranks that an error text lists at most; it has no room for more. */
+#define AX_RANKS_SHOWN 1024
+
+/* ---- enter.c ----------------------------------------------------------------
+ */
+
+/* How often this process came out of fork(). */
+unsigned ax_forks(void);
+
+/*
+ * Begins every public call: refuses NULL, a communicator that has failed, one
+ * that was inherited by fork, and a second thread. Ends it.
+ */
+accel_status_t ax_begin(accel_comm_t *c);
+accel_status_t ax_end(accel_comm_t *c, accel_status_t status);
+
+/*
+ * Meets all ranks in c->call. `mine` is the outcome of this rank's own checks
+ * (its record is in place); the error of any rank becomes that of all, and
+ * the communicator stays usable. What was written to the slots before is
+ * visible to the node's ranks afterwards.
+ */
+accel_status_t ax_enter(accel_comm_t *c, accel_status_t mine);
+
+/* ---- wait.c -----------------------------------------------------------------
+ */
+
+typedef struct ax_wait {
+    unsigned tries;
+    uint64_t began_ns, looked_ns, said_ns, dead_ns;
+    uint64_t nap_ns;
+    uint64_t arrived;  /* the node's ranks must have arrived so often, or 0 */
+    uint64_t released; /* local rank 0 must have let go so often, or 0 */
+    const bool *nodes; /* these nodes must send something, or NULL */
+} ax_wait_t;
+
+/*
+ * One step of a wait that has not come to its end: looks around, spins,
+ * yields or sleeps. An error ends the wait: the communicator has failed.
+ */
+accel_status_t ax_wait_more(accel_comm_t *c, ax_wait_t *wait);
+
+/* All ranks of the node have come here. */
+accel_status_t ax_node_barrier(accel_comm_t *c);
+
+/* Local rank 0 lets the others go; the others wait for it. */
+accel_status_t ax_node_release(accel_comm_t *c);
+
+/* ---- fault.c ----------------------------------------------------------------
+ */
+
+/*
+ * The communicator fails: writes the fault where all of this node look (the
+ * first one counts) and tells the other nodes. Returns its status, with the
+ * record of the fault that counts. `rank`: whom it is about, or -1.
+ */
+accel_status_t ax_raise(accel_comm_t *c, accel_status_t status, int rank,
+                        const char *format, ...) ACCEL_PRINTF(4, 5);
+
+/* A fault that was seen elsewhere on this node. */
+accel_status_t ax_raise_seen(accel_comm_t *c);
+bool ax_fault_there(const accel_comm_t *c);
+
+/* `rank` died, left, or does not come. `how` says how it ended, for a dead
+ * one. */
+accel_status_t ax_raise_gone(accel_comm_t *c, int rank, const char *how);
+accel_status_t ax_raise_left(accel_comm_t *c, int rank);
+accel_status_t ax_raise_late(accel_comm_t *c, const ax_wait_t *wait);
+
+/* "all-reduce #12" */
+const char *ax_last_text(uint64_t last, char *buffer, size_t bytes);
+
+/* Appends to a text of `room` bytes in all; cuts it when it is full. */
+void ax_append(char *text, size_t room, const char *format, ...)
+    ACCEL_PRINTF(3, 4);
+
+/* "0 1 3", of the ranks that `flags` marks. */
+void ax_append_ranks(char *text, size_t room, const bool *flags, int size);
+
+/* Are they the same operation on the same data? */
+bool ax_same_call(const ax_call_t *a, const ax_call_t *b);
+
+/* The calls of all ranks of `which`, those that are alike put together. */
+void ax_calls_text(const accel_comm_t *c, const ax_call_t *calls, int count,
+                   const int *ranks, char *text, size_t room);
+
+/* ---- node.c -----------------------------------------------------------------
+ */
+
+/* How operators are carried out: ax_reduce()'s operator and final factor. */
+typedef struct ax_reduction {
+    accel_dtype_t dtype, acc;
+    size_t element, acc_element;
+    ax_reduce_op_t op;
+    double scale;
+} ax_reduction_t;
+
+/* Part `index` of `parts` nearly equal ones of [0, count), cut where a cache
+ * line begins. */
+void ax_slice(size_t count, size_t element, int parts, int index, size_t *first,
+              size_t *length);
+
+/* Reduces elements [first, first + count) of all slots of this turn. */
+void ax_reduce_slots(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
+                     bool final, size_t first, size_t count);
+
+/* The same for memory in the heap, `offset` bytes into each rank's part; the
+ * result is a node sum. */
+void ax_reduce_heap(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
+                    const ax_block_t *block, size_t offset, size_t count);
+
+/* My slice of an all-reduce of memory in the heap: read from all ranks, and
+ * the result written to all of them. */
+void ax_allreduce_in_place(const accel_comm_t *c, const ax_reduction_t *r,
+                           const ax_block_t *block, size_t offset,
+                           size_t count);
+
+/* ---- inter.c: between the leaders
+ * --------------------------------------------
+ */
+
+/* Opens the transport; its address goes to `address`, at most `room` bytes. */
+accel_status_t ax_inter_open(accel_comm_t *c, void *address, size_t room,
+                             uint32_t *bytes);
+accel_status_t ax_inter_connect(accel_comm_t *c, int node, const void *address,
+                                size_t bytes);
+/* All leaders are connected; `nonce` is this communicator's, everywhere. */
+accel_status_t ax_inter_start(accel_comm_t *c, const uint8_t *nonce);
+void ax_inter_close(accel_comm_t *c);
+const char *ax_inter_about(const accel_comm_t *c);
+
+/* Compares calls and outcomes; the verdict goes into the segment. */
+accel_status_t ax_inter_meet(accel_comm_t *c, bool differ,
+                             const ax_verdict_t *mine);
+
+/* Looks after news from other nodes; AGAIN when nothing moved. */
+accel_status_t ax_inter_poll(accel_comm_t *c, ax_wait_t *wait, bool slow);
+void ax_inter_tell(accel_comm_t *c, const ax_fault_t *fault);
+/* Appends whom `wait` is for; returns the first of them. */
+int ax_inter_late(const accel_comm_t *c, const ax_wait_t *wait, char *text,
+                  size_t room);
+void ax_inter_waiting(const accel_comm_t *c, bool *flags);
+uint64_t ax_inter_last(const accel_comm_t *c, int node);
+
+/* Node sums at `acc` (accumulator's type) become results at `out`. */
+accel_status_t ax_inter_allreduce(accel_comm_t *c, const ax_reduction_t *r,
+                                  void *acc, void *out, size_t count);
+/* acc: `count` elements for each rank, in order of position; out: for each
+ * rank of this node. */
+accel_status_t ax_inter_reduce_scatter(accel_comm_t *c, const ax_reduction_t *r,
+                                       void *acc, void *out, size_t count);
+/* out + offsets[k] .. offsets[k + 1]: node k's bytes; `root`: the node that
+ * wants them, -1: all. */
+accel_status_t ax_inter_gather(accel_comm_t *c, char *out,
+                               const size_t *offsets, int root);
+accel_status_t ax_inter_broadcast(accel_comm_t *c, void *data, size_t bytes,
+                                  int root);
+
+/* The outcome of each rank becomes everyone's, as ax_comm_agree(). */
+accel_status_t ax_agree(accel_comm_t *c, accel_status_t mine);
+
+/* ---- heap.c, ops.c
+ * ------------------------------------------------------------
+ */
+
+/* The block that holds [memory, memory + bytes) in my part of it, or NULL. */
+ax_block_t *ax_heap_find(const accel_comm_t *c, const void *memory,
+                         size_t bytes);
+void ax_heap_fini(accel_comm_t *c);
+
+/* Bytes of each rank in a gather: all the same, or a table. */
+typedef struct ax_parts {
+    size_t each;
+    const size_t *offsets; /* of `size` + 1 ranks; NULL: rank * each */
+} ax_parts_t;
+
+const char *ax_call_name(int kind);
+
+#endif

@@ -1,0 +1,179 @@
+/* How every collective begins: the ranks compare what they call. */
+#include "comm/comm_priv.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How often this process came out of fork(). A child has the parent's memory
+ * but is not the rank: it must not speak for it. */
+static atomic_uint forks;
+static pthread_once_t forks_once = PTHREAD_ONCE_INIT;
+
+static void count_fork(void)
+{
+    atomic_fetch_add(&forks, 1);
+}
+
+static void watch_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, count_fork);
+}
+
+unsigned ax_forks(void)
+{
+    (void)pthread_once(&forks_once, watch_forks);
+    return atomic_load_explicit(&forks, memory_order_relaxed);
+}
+
+accel_status_t ax_begin(accel_comm_t *c)
+{
+    if (!c)
+        return ax_fail(ACCEL_ERR_ARG, "comm: no communicator (NULL)");
+    if (c->forks != atomic_load_explicit(&forks, memory_order_relaxed))
+        return ax_fail(ACCEL_ERR_STATE,
+                       "comm: used in a child of fork(); only the process "
+                       "that opened it may use it");
+    if (atomic_exchange_explicit(&c->busy, true, memory_order_acquire))
+        return ax_fail(ACCEL_ERR_STATE,
+                       "comm: another thread is using this communicator; "
+                       "one thread at a time may");
+    if (c->failed) {
+        ax_error_set(&c->why);
+        return ax_end(c, c->why.status);
+    }
+    return ACCEL_OK;
+}
+
+accel_status_t ax_end(accel_comm_t *c, accel_status_t status)
+{
+    atomic_store_explicit(&c->busy, false, memory_order_release);
+    return status;
+}
+
+static void publish(accel_comm_t *c, accel_status_t mine)
+{
+    ax_line_t *line = ax_line(c->seg, c->local_rank);
+
+    c->call.seq =
+        AX_LAST_SEQ(atomic_load_explicit(&line->last, memory_order_relaxed)) +
+        1;
+    c->call.status = mine;
+    line->call[c->call.seq & 1] = c->call;
+    if (mine != ACCEL_OK)
+        memcpy(line->text[c->call.seq & 1], accel_last_error()->text,
+               AX_SEG_TEXT - 1);
+    atomic_store_explicit(&line->last, AX_LAST(c->call.kind, c->call.seq),
+                          memory_order_release);
+}
+
+static const ax_call_t *call_of(const accel_comm_t *c, int local)
+{
+    return &ax_line(c->seg, local)->call[c->call.seq & 1];
+}
+
+static const char *text_of(const accel_comm_t *c, int local)
+{
+    return ax_line(c->seg, local)->text[c->call.seq & 1];
+}
+
+/* Looks at the calls of this node. *worst: the lowest rank that found a fault
+ * in its own arguments, or -1. */
+static bool compare(accel_comm_t *c, int *worst)
+{
+    bool all_same = true, in_heap = true, any_heap = false;
+
+    *worst = -1;
+    for (int r = 0; r < c->local_size; r++) {
+        const ax_call_t *call = call_of(c, r);
+        all_same = all_same && ax_same_call(call, &c->call);
+        if (call->status != ACCEL_OK && *worst < 0)
+            *worst = r;
+        any_heap = any_heap || call->block != 0;
+        in_heap = in_heap && call->block != 0 && call->block == c->call.block &&
+                  call->offset == c->call.offset;
+    }
+    c->heap =
+        in_heap ? AX_HEAP_SAME : (any_heap ? AX_HEAP_MIXED : AX_HEAP_NONE);
+    return all_same;
+}
+
+static accel_status_t raise_differ(accel_comm_t *c)
+{
+    size_t n = (size_t)c->local_size;
+    ax_call_t *calls = calloc(n, sizeof *calls);
+    char text[AX_SEG_TEXT] = "";
+
+    for (int r = 0; calls && r < c->local_size; r++)
+        calls[r] = *call_of(c, r);
+    if (calls)
+        ax_calls_text(c, calls, c->local_size,
+                      c->rank_at + c->node_first[c->node], text, sizeof text);
+    free(calls);
+    return ax_raise(c, ACCEL_ERR_PROTO, -1, "comm: the ranks disagree: %s",
+                    text);
+}
+
+/* The error of `rank` becomes mine. */
+static accel_status_t take_verdict(const accel_comm_t *c, int status, int rank,
+                                   const char *text)
+{
+    char who[96];
+
+    if (rank == c->rank) /* my own record is still there, and better */
+        return (accel_status_t)status;
+    return ax_fail((accel_status_t)status, "%s: %.*s",
+                   ax_job_who(c->job, rank, who, sizeof who), AX_SEG_TEXT,
+                   text);
+}
+
+static accel_status_t meet_node(accel_comm_t *c)
+{
+    int worst;
+
+    if (!compare(c, &worst))
+        return raise_differ(c);
+    if (worst < 0)
+        return ACCEL_OK;
+    return take_verdict(c, call_of(c, worst)->status, ax_rank_here(c, worst),
+                        text_of(c, worst));
+}
+
+static accel_status_t meet_nodes(accel_comm_t *c)
+{
+    const ax_verdict_t *verdict = &c->seg->head->verdict;
+    ax_verdict_t mine = {.rank = -1};
+    accel_status_t st;
+    int worst;
+    bool same = compare(c, &worst);
+
+    if (ax_is_leader(c)) {
+        if (worst >= 0) {
+            mine.status = call_of(c, worst)->status;
+            mine.rank = ax_rank_here(c, worst);
+            memcpy(mine.text, text_of(c, worst), sizeof mine.text);
+        }
+        st = ax_inter_meet(c, !same, &mine);
+        if (st != ACCEL_OK)
+            return st;
+    }
+    if ((st = ax_node_release(c)) != ACCEL_OK)
+        return st;
+    if (verdict->status == ACCEL_OK)
+        return ACCEL_OK;
+    return take_verdict(c, verdict->status, verdict->rank, verdict->text);
+}
+
+accel_status_t ax_enter(accel_comm_t *c, accel_status_t mine)
+{
+    accel_error_t record;
+    accel_status_t st;
+
+    ax_error_get(&record);
+    publish(c, mine);
+    if ((st = ax_node_barrier(c)) != ACCEL_OK)
+        return st;
+    if (mine != ACCEL_OK)
+        ax_error_set(&record);
+    return c->nodes > 1 ? meet_nodes(c) : meet_node(c);
+}

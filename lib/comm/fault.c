@@ -1,0 +1,296 @@
+/* What is said when something went wrong, and that all hear the same. */
+#include "comm/comm_priv.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static const char *const call_names[] = {
+#define CALL_NAME(NAME, text) text,
+    AX_CALL_LIST(CALL_NAME)
+#undef CALL_NAME
+};
+
+const char *ax_call_name(int kind)
+{
+    if (kind < 0 || (size_t)kind >= AX_ARRAY_SIZE(call_names))
+        return "something unknown";
+    return call_names[kind];
+}
+
+const char *ax_last_text(uint64_t last, char *buffer, size_t bytes)
+{
+    if (last == 0)
+        snprintf(buffer, bytes, "nothing yet");
+    else
+        snprintf(buffer, bytes, "%s #%llu", ax_call_name(AX_LAST_KIND(last)),
+                 (unsigned long long)AX_LAST_SEQ(last));
+    return buffer;
+}
+
+void ax_append(char *text, size_t room, const char *format, ...)
+{
+    size_t used = strlen(text);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text + used, room - used, format, args);
+    va_end(args);
+}
+
+void ax_append_ranks(char *text, size_t room, const bool *flags, int size)
+{
+    int shown = 0;
+
+    for (int r = 0; r < size; r++) {
+        int last = r;
+        if (!flags[r])
+            continue;
+        if (++shown > 24) {
+            ax_append(text, room, " ...");
+            return;
+        }
+        while (last + 1 < size && flags[last + 1])
+            last++;
+        if (last > r + 1)
+            ax_append(text, room, "%s%d-%d", shown > 1 ? " " : "", r, last);
+        else
+            ax_append(text, room, "%s%d", shown > 1 ? " " : "", r);
+        if (last > r + 1)
+            r = last;
+    }
+}
+
+/* ---- the fault of a communicator -------------------------------------------
+ */
+
+bool ax_fault_there(const accel_comm_t *c)
+{
+    return atomic_load_explicit(&c->seg->head->fault.state,
+                                memory_order_acquire) != 0;
+}
+
+static accel_status_t fail_with(accel_comm_t *c, const ax_fault_t *fault)
+{
+    c->failed = true;
+    ax_fail((accel_status_t)fault->status, "%.*s", (int)sizeof fault->text,
+            fault->text);
+    ax_error_get(&c->why);
+    return c->why.status;
+}
+
+accel_status_t ax_raise_seen(accel_comm_t *c)
+{
+    ax_fault_t *fault = &c->seg->head->fault;
+    struct timespec nap = {.tv_nsec = 1000000};
+
+    /* who fills it in may die meanwhile */
+    for (int i = 0; i < 200 && atomic_load_explicit(&fault->state,
+                                                    memory_order_acquire) != 2;
+         i++)
+        nanosleep(&nap, NULL);
+    if (atomic_load_explicit(&fault->state, memory_order_acquire) != 2) {
+        c->failed = true;
+        ax_fail(ACCEL_ERR_PEER, "comm: a rank of this node ended while it "
+                                "reported a fault");
+        ax_error_get(&c->why);
+        return c->why.status;
+    }
+    if (c->inter)
+        ax_inter_tell(c, fault);
+    return fail_with(c, fault);
+}
+
+accel_status_t ax_raise(accel_comm_t *c, accel_status_t status, int rank,
+                        const char *format, ...)
+{
+    ax_fault_t *fault = &c->seg->head->fault;
+    uint32_t none = 0;
+    va_list args;
+
+    if (!atomic_compare_exchange_strong(&fault->state, &none, 1))
+        return ax_raise_seen(c);
+    va_start(args, format);
+    vsnprintf(fault->text, sizeof fault->text, format, args);
+    va_end(args);
+    fault->status = status;
+    fault->rank = rank;
+    atomic_store_explicit(&fault->state, 2, memory_order_release);
+    if (c->inter)
+        ax_inter_tell(c, fault);
+    return fail_with(c, fault);
+}
+
+/* ---- its texts ------------------------------------------------------------
+ */
+
+static uint64_t last_of(const accel_comm_t *c, int rank)
+{
+    int node = accel_job_node_of(c->job, rank);
+
+    if (node == c->node) {
+        int local = accel_job_local_rank_of(c->job, rank);
+        return atomic_load_explicit(&ax_line(c->seg, local)->last,
+                                    memory_order_acquire);
+    }
+    return c->inter ? ax_inter_last(c, node) : 0;
+}
+
+/* " (its last: barrier #3); ranks 0 2 were waiting in it", as far as this
+ * node knows. */
+static void append_who_waits(const accel_comm_t *c, int gone, char *text,
+                             size_t room)
+{
+    bool flags[AX_RANKS_SHOWN] = {false};
+    int size = c->size < AX_RANKS_SHOWN ? c->size : AX_RANKS_SHOWN;
+    uint64_t now = AX_LAST(c->call.kind, c->call.seq);
+    char last[64];
+
+    if (c->inter)
+        ax_inter_waiting(c, flags);
+    for (int r = 0; r < c->local_size; r++) {
+        int rank = ax_rank_here(c, r);
+        if (rank < size)
+            flags[rank] = last_of(c, rank) == now;
+    }
+    bool inside = gone < size && flags[gone];
+    if (!inside && gone >= 0)
+        ax_append(text, room, " (its last: %s)",
+                  ax_last_text(last_of(c, gone), last, sizeof last));
+    if (gone >= 0 && gone < size)
+        flags[gone] = false;
+    ax_append(text, room, "; waiting in it: ranks ");
+    ax_append_ranks(text, room, flags, size);
+}
+
+accel_status_t ax_raise_gone(accel_comm_t *c, int rank, const char *how)
+{
+    char who[96], call[64], text[AX_SEG_TEXT];
+    uint64_t now = AX_LAST(c->call.kind, c->call.seq);
+
+    snprintf(text, sizeof text, "comm: %s is gone (%s) during %s",
+             ax_job_who(c->job, rank, who, sizeof who), how,
+             ax_last_text(now, call, sizeof call));
+    append_who_waits(c, rank, text, sizeof text);
+    return ax_raise(c, ACCEL_ERR_PEER, rank, "%s", text);
+}
+
+accel_status_t ax_raise_left(accel_comm_t *c, int rank)
+{
+    char who[96], call[64], text[AX_SEG_TEXT];
+    uint64_t now = AX_LAST(c->call.kind, c->call.seq);
+
+    snprintf(text, sizeof text,
+             "comm: %s has left (accel_comm_close) while others are in %s",
+             ax_job_who(c->job, rank, who, sizeof who),
+             ax_last_text(now, call, sizeof call));
+    append_who_waits(c, rank, text, sizeof text);
+    return ax_raise(c, ACCEL_ERR_PEER, rank, "%s", text);
+}
+
+/* Names the ranks of this node that are missing, with their last calls. */
+static int append_missing(const accel_comm_t *c, const ax_wait_t *wait,
+                          char *text, size_t room)
+{
+    char who[96], last[64];
+    int missing = 0, first = -1;
+
+    for (int r = 0; r < c->local_size; r++) {
+        uint64_t arrived = atomic_load_explicit(&ax_line(c->seg, r)->arrived,
+                                                memory_order_acquire);
+        if (!wait->arrived || arrived >= wait->arrived)
+            continue;
+        int rank = ax_rank_here(c, r);
+        first = first < 0 ? rank : first;
+        if (missing++ < 3)
+            ax_append(text, room, "%s%s (last: %s)", missing > 1 ? ", " : "",
+                      ax_job_who(c->job, rank, who, sizeof who),
+                      ax_last_text(last_of(c, rank), last, sizeof last));
+    }
+    if (missing > 3)
+        ax_append(text, room, " and %d more", missing - 3);
+    return first;
+}
+
+accel_status_t ax_raise_late(accel_comm_t *c, const ax_wait_t *wait)
+{
+    char who[96], call[64], text[AX_SEG_TEXT];
+    int rank = -1;
+
+    snprintf(
+        text, sizeof text, "comm: waited %g s in %s for ",
+        (double)c->timeout_ns / 1e9,
+        ax_last_text(AX_LAST(c->call.kind, c->call.seq), call, sizeof call));
+    if (wait->nodes)
+        rank = ax_inter_late(c, wait, text, sizeof text);
+    else if (wait->arrived)
+        rank = append_missing(c, wait, text, sizeof text);
+    else {
+        rank = ax_rank_here(c, 0);
+        ax_append(text, sizeof text, "%s, which waits for other nodes",
+                  ax_job_who(c->job, rank, who, sizeof who));
+    }
+    append_who_waits(c, -1, text, sizeof text);
+    ax_append(text, sizeof text, "; setting timeout=%llu",
+              (unsigned long long)(c->timeout_ns / 1000000000u));
+    return ax_raise(c, ACCEL_ERR_TIMEOUT, rank, "%s", text);
+}
+
+/* ---- calls that differ -----------------------------------------------------
+ */
+
+bool ax_same_call(const ax_call_t *a, const ax_call_t *b)
+{
+    /* a call with bad arguments cannot be held against them */
+    if (a->status != ACCEL_OK || b->status != ACCEL_OK)
+        return a->seq == b->seq && a->kind == b->kind;
+    return a->seq == b->seq && a->kind == b->kind && a->dtype == b->dtype &&
+           a->op == b->op && a->count == b->count && a->root == b->root;
+}
+
+static void append_call(char *text, size_t room, const ax_call_t *call)
+{
+    static const char *const ops[] = {"sum", "avg", "min", "max"};
+    bool reduces =
+        call->kind == AX_CALL_ALLREDUCE || call->kind == AX_CALL_REDUCE_SCATTER;
+    bool rooted =
+        call->kind == AX_CALL_BROADCAST || call->kind == AX_CALL_GATHER;
+    unsigned long long count = call->count;
+
+    ax_append(text, room, "%s #%llu", ax_call_name(call->kind),
+              (unsigned long long)call->seq);
+    if (call->kind == AX_CALL_ALLOC)
+        ax_append(text, room, " of %llu bytes", count);
+    else if (call->kind == AX_CALL_FREE)
+        ax_append(text, room, " of block %llu", count);
+    else if (call->dtype != ACCEL_DTYPE_NONE)
+        ax_append(text, room, " %llu x %s", count,
+                  accel_dtype_name((accel_dtype_t)call->dtype));
+    if (reduces && call->op < AX_ARRAY_SIZE(ops))
+        ax_append(text, room, " %s", ops[call->op]);
+    if (rooted)
+        ax_append(text, room, " root %d", (int)call->root);
+}
+
+void ax_calls_text(const accel_comm_t *c, const ax_call_t *calls, int count,
+                   const int *ranks, char *text, size_t room)
+{
+    bool said[AX_RANKS_SHOWN] = {false};
+
+    for (int i = 0; i < count && i < AX_RANKS_SHOWN; i++) {
+        bool alike[AX_RANKS_SHOWN] = {false};
+        if (said[i])
+            continue;
+        for (int j = i; j < count && j < AX_RANKS_SHOWN; j++)
+            if (ax_same_call(&calls[i], &calls[j])) {
+                said[j] = true;
+                if (ranks[j] < AX_RANKS_SHOWN)
+                    alike[ranks[j]] = true;
+            }
+        ax_append(text, room, "%srank ", i ? "; " : "");
+        ax_append_ranks(text, room, alike,
+                        c->size < AX_RANKS_SHOWN ? c->size : AX_RANKS_SHOWN);
+        ax_append(text, room, ": ");
+        append_call(text, room, &calls[i]);
+    }
+}

@@ -1,0 +1,152 @@
+/* Memory that all ranks of a node can reach. */
+#include "comm/comm_priv.h"
+
+#include <stdlib.h>
+
+#define HEAP_PAGE 4096u
+
+ax_block_t *ax_heap_find(const accel_comm_t *c, const void *memory,
+                         size_t bytes)
+{
+    uintptr_t at = (uintptr_t)memory;
+
+    for (ax_block_t *b = c->blocks; b; b = b->next) {
+        uintptr_t mine =
+            (uintptr_t)b->base + (uintptr_t)c->local_rank * b->stride;
+        if (at >= mine && at - mine <= b->bytes &&
+            bytes <= b->bytes - (at - mine))
+            return b;
+    }
+    return NULL;
+}
+
+static void remove_block(accel_comm_t *c, ax_block_t *block)
+{
+    for (ax_block_t **at = &c->blocks; *at; at = &(*at)->next)
+        if (*at == block) {
+            *at = block->next;
+            break;
+        }
+    ax_unmap(block->base, block->mapped);
+    free(block);
+}
+
+void ax_heap_fini(accel_comm_t *c)
+{
+    while (c->blocks)
+        remove_block(c, c->blocks);
+}
+
+static accel_status_t plan_block(accel_comm_t *c, size_t bytes,
+                                 ax_block_t **out)
+{
+    size_t stride, mapped;
+    size_t wanted = bytes ? bytes : 1;
+    ax_block_t *block = NULL;
+
+    if (wanted > SIZE_MAX - HEAP_PAGE)
+        return ax_fail(ACCEL_ERR_NOMEM, "accel_alloc: %zu bytes wanted", bytes);
+    stride = (wanted + HEAP_PAGE - 1) / HEAP_PAGE * HEAP_PAGE;
+    if (!ax_mul(stride, (size_t)c->local_size, &mapped))
+        return ax_fail(ACCEL_ERR_NOMEM,
+                       "accel_alloc: %zu bytes wanted by each of %d ranks",
+                       bytes, c->local_size);
+    block = calloc(1, sizeof *block);
+    if (!block)
+        return ax_fail(ACCEL_ERR_NOMEM, "accel_alloc: no memory");
+    *block = (ax_block_t){.id = c->next_block + 1,
+                          .bytes = wanted,
+                          .stride = stride,
+                          .mapped = mapped,
+                          .offset = c->seg->file_bytes};
+    *out = block;
+    return ACCEL_OK;
+}
+
+/* Local rank 0 takes the memory; then the others can map it. */
+static accel_status_t take_memory(accel_comm_t *c, ax_block_t *block,
+                                  size_t bytes)
+{
+    uint64_t offset;
+
+    if (!ax_is_leader(c))
+        return ACCEL_OK;
+    accel_status_t st = ax_seg_grow(c->seg, block->mapped, &offset);
+    if (st != ACCEL_OK)
+        ax_fail_prefix(st, "accel_alloc: %zu bytes for each of %d ranks", bytes,
+                       c->local_size);
+    return st;
+}
+
+static accel_status_t alloc(accel_comm_t *c, size_t bytes, void **out)
+{
+    ax_block_t *block = NULL;
+    accel_status_t st, mine;
+    void *base = NULL;
+
+    mine = out ? plan_block(c, bytes, &block)
+               : ax_fail(ACCEL_ERR_ARG, "accel_alloc: out is NULL");
+    c->call = (ax_call_t){.kind = AX_CALL_ALLOC, .count = bytes};
+    if ((st = ax_enter(c, mine)) != ACCEL_OK)
+        goto fail;
+    st = ax_agree(c, take_memory(c, block, bytes));
+    if (st != ACCEL_OK)
+        goto fail;
+    mine = ax_map(c->seg->fd, block->offset, block->mapped, &base);
+    block->base = base;
+    if (!ax_is_leader(c))
+        c->seg->file_bytes += block->mapped;
+    if ((st = ax_agree(c, mine)) != ACCEL_OK)
+        goto fail;
+    c->next_block = block->id;
+    block->next = c->blocks;
+    c->blocks = block;
+    *out = block->base + (size_t)c->local_rank * block->stride;
+    return ACCEL_OK;
+fail:
+    if (block)
+        ax_unmap(block->base, block->mapped);
+    free(block);
+    return st;
+}
+
+accel_status_t accel_alloc(accel_comm_t *c, size_t bytes, void **out)
+{
+    accel_status_t st;
+
+    if (out)
+        *out = NULL;
+    if ((st = ax_begin(c)) != ACCEL_OK)
+        return st;
+    return ax_end(c, alloc(c, bytes, out));
+}
+
+static accel_status_t release(accel_comm_t *c, void *memory)
+{
+    accel_status_t st, mine = ACCEL_OK;
+    ax_block_t *block = ax_heap_find(c, memory, 0);
+
+    if (!block || memory != block->base + (size_t)c->local_rank * block->stride)
+        mine = ax_fail(ACCEL_ERR_ARG,
+                       "accel_free: %p is not what accel_alloc gave", memory);
+    c->call = (ax_call_t){.kind = AX_CALL_FREE,
+                          .count = mine == ACCEL_OK ? block->id : 0};
+    if ((st = ax_enter(c, mine)) != ACCEL_OK)
+        return st;
+    /* all are here, so nobody uses it any more */
+    if (ax_is_leader(c))
+        ax_seg_punch(c->seg, block->offset, block->mapped);
+    remove_block(c, block);
+    return ACCEL_OK;
+}
+
+accel_status_t accel_free(accel_comm_t *c, void *memory)
+{
+    accel_status_t st;
+
+    if ((st = ax_begin(c)) != ACCEL_OK)
+        return st;
+    if (memory)
+        st = release(c, memory);
+    return ax_end(c, st);
+}

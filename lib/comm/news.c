@@ -1,0 +1,282 @@
+/*
+ * News among the leaders, so that whoever waits learns at once why it waits
+ * in vain, and all name the same rank. A leader tells before it returns the
+ * error: its own end must not be taken for the cause.
+ */
+#include "comm/inter_priv.h"
+
+#include <string.h>
+#include <time.h>
+
+#define MS 1000000u
+#define SAY_NS (500 * MS)     /* how often a waiting leader says so */
+#define EXPLAIN_NS (200 * MS) /* for news that explain a broken way */
+#define GRACE_NS (1000 * MS)  /* for messages of one that has left */
+#define TELL_NS (2000 * MS)
+
+accel_status_t ax_news_listen(accel_comm_t *c)
+{
+    ax_inter_t *x = c->inter;
+    uint64_t tag = ax_inter_tag(x, true, 0, 0);
+    uint64_t any = ax_inter_tag(x, true, 0xfffff, 0xffffff) ^ tag;
+    accel_status_t st = x->net->ops->recv(x->net->self, tag, ~any, &x->in,
+                                          sizeof x->in, &x->in_req);
+
+    x->listening = st == ACCEL_OK;
+    return st;
+}
+
+static size_t news_bytes(const ax_news_t *news)
+{
+    return news->kind == AX_NEWS_FAULT ? sizeof *news
+                                       : offsetof(ax_news_t, text);
+}
+
+static bool still_sending(ax_inter_t *x, int k)
+{
+    ax_peer_t *peer = &x->peers[k];
+
+    if (peer->sending && x->net->ops->test(x->net->self, &peer->sent))
+        peer->sending = false;
+    return peer->sending;
+}
+
+/* Best effort: who cannot be reached will find out by itself. */
+static void say(ax_inter_t *x, int k, const ax_news_t *news)
+{
+    ax_peer_t *peer = &x->peers[k];
+
+    if (still_sending(x, k))
+        return;
+    peer->news = *news;
+    peer->sending =
+        x->net->ops->send(x->net->self, k, ax_inter_tag(x, true, news->node, 0),
+                          &peer->news, news_bytes(&peer->news),
+                          &peer->sent) == ACCEL_OK;
+}
+
+static bool reachable(const accel_comm_t *c, int k)
+{
+    const ax_inter_t *x = c->inter;
+
+    return k != c->node && !x->peers[k].left_ns &&
+           !x->net->ops->failed(x->net->self, k);
+}
+
+/* Waits until the last news to each node are on their way. */
+static void flush(accel_comm_t *c, uint64_t end)
+{
+    ax_inter_t *x = c->inter;
+    struct timespec nap = {.tv_nsec = 50000};
+
+    for (;;) {
+        int busy = 0;
+        x->net->ops->progress(x->net->self);
+        for (int k = 0; k < x->nodes; k++)
+            busy += reachable(c, k) && still_sending(x, k);
+        if (!busy || ax_now_ns() > end)
+            return;
+        nanosleep(&nap, NULL);
+    }
+}
+
+static void say_to_all(accel_comm_t *c, const ax_news_t *news)
+{
+    uint64_t end = ax_now_ns() + TELL_NS;
+
+    flush(c, end);
+    for (int k = 0; k < c->nodes; k++)
+        if (reachable(c, k))
+            say(c->inter, k, news);
+    flush(c, end);
+}
+
+void ax_inter_tell(accel_comm_t *c, const ax_fault_t *fault)
+{
+    ax_inter_t *x = c->inter;
+    ax_news_t news = {.kind = AX_NEWS_FAULT,
+                      .node = c->node,
+                      .status = fault->status,
+                      .rank = fault->rank,
+                      .last = AX_LAST(c->call.kind, c->call.seq)};
+
+    if (x->told)
+        return;
+    x->told = true;
+    memcpy(news.text, fault->text, sizeof news.text);
+    say_to_all(c, &news);
+}
+
+void ax_news_left(accel_comm_t *c)
+{
+    ax_news_t news = {.kind = AX_NEWS_LEFT,
+                      .node = c->node,
+                      .rank = c->rank,
+                      .last = AX_LAST(c->call.kind, c->call.seq)};
+
+    if (!c->inter->told)
+        say_to_all(c, &news);
+}
+
+/* Tells the others that this node waits, and for whom. */
+static void say_waiting(accel_comm_t *c, ax_wait_t *wait, uint64_t now)
+{
+    ax_news_t news = {.kind = AX_NEWS_WAITING,
+                      .node = c->node,
+                      .rank = -1,
+                      .last = AX_LAST(c->call.kind, c->call.seq)};
+
+    wait->said_ns = now;
+    for (int r = c->local_size - 1; wait->arrived && r >= 0; r--) {
+        ax_line_t *line = ax_line(c->seg, r);
+        if (atomic_load_explicit(&line->arrived, memory_order_acquire) >=
+            wait->arrived)
+            continue;
+        news.rank = ax_rank_here(c, r);
+        news.rank_last =
+            atomic_load_explicit(&line->last, memory_order_acquire);
+    }
+    for (int k = 0; k < c->nodes; k++)
+        if (reachable(c, k))
+            say(c->inter, k, &news);
+}
+
+/* ---- hearing ---------------------------------------------------------------
+ */
+
+static accel_status_t hear(accel_comm_t *c, const ax_news_t *news)
+{
+    ax_inter_t *x = c->inter;
+
+    if (news->node < 0 || news->node >= c->nodes)
+        return ACCEL_OK;
+    ax_peer_t *peer = &x->peers[news->node];
+    if (news->kind == AX_NEWS_FAULT) {
+        x->told = true; /* who found it tells all */
+        return ax_raise(c, (accel_status_t)news->status, news->rank, "%.*s",
+                        AX_SEG_TEXT, news->text);
+    }
+    if (news->kind == AX_NEWS_LEFT) {
+        peer->left_ns = ax_now_ns();
+        return ACCEL_OK;
+    }
+    peer->waits_for = news->rank;
+    peer->waits_last = news->rank_last;
+    if (news->rank < 0)
+        peer->last = news->last;
+    return ACCEL_OK;
+}
+
+static accel_status_t hear_all(accel_comm_t *c)
+{
+    ax_inter_t *x = c->inter;
+    accel_status_t st = ACCEL_OK;
+
+    while (x->listening && x->net->ops->test(x->net->self, &x->in_req)) {
+        ax_net_req_t got = x->in_req;
+        ax_news_t news = x->in;
+        if (ax_news_listen(c) != ACCEL_OK)
+            x->listening = false;
+        if (got.status == ACCEL_OK && got.bytes >= offsetof(ax_news_t, text) &&
+            got.bytes >= news_bytes(&news))
+            st = hear(c, &news);
+        if (st != ACCEL_OK)
+            return st;
+    }
+    return ACCEL_OK;
+}
+
+/*
+ * Is the way to node k broken, or has it left? Its messages may come after
+ * the news that it leaves, and another leader may yet explain why a way
+ * broke, so each gets some time.
+ */
+static accel_status_t look_at_peer(accel_comm_t *c, const ax_wait_t *wait,
+                                   int k, uint64_t now)
+{
+    ax_peer_t *peer = &c->inter->peers[k];
+    const char *broken = c->inter->net->ops->failed(c->inter->net->self, k);
+    bool awaited = wait->nodes && wait->nodes[k];
+    int leader = c->rank_at[c->node_first[k]];
+
+    if (broken && !peer->failed_ns)
+        peer->failed_ns = now;
+    if (peer->left_ns) {
+        uint64_t since = peer->left_ns;
+        if (!awaited || now - since < GRACE_NS)
+            return ACCEL_OK;
+        return ax_raise_left(c, leader);
+    }
+    if (!broken || now - peer->failed_ns < (awaited ? EXPLAIN_NS : GRACE_NS))
+        return ACCEL_OK;
+    return ax_raise_gone(c, leader, broken);
+}
+
+accel_status_t ax_inter_poll(accel_comm_t *c, ax_wait_t *wait, bool slow)
+{
+    ax_inter_t *x = c->inter;
+    bool moved = x->net->ops->progress(x->net->self);
+    accel_status_t st = hear_all(c);
+
+    if (st != ACCEL_OK)
+        return st;
+    if (!slow)
+        return moved ? ACCEL_OK : ACCEL_AGAIN;
+    uint64_t now = ax_now_ns();
+    for (int k = 0; k < c->nodes; k++)
+        if (k != c->node && (st = look_at_peer(c, wait, k, now)) != ACCEL_OK)
+            return st;
+    if (wait->began_ns && now - wait->began_ns > SAY_NS &&
+        now - wait->said_ns > SAY_NS)
+        say_waiting(c, wait, now);
+    return moved ? ACCEL_OK : ACCEL_AGAIN;
+}
+
+/* ---- what is known, for texts
+ * -------------------------------------------------
+ */
+
+uint64_t ax_inter_last(const accel_comm_t *c, int node)
+{
+    return c->inter->peers[node].last;
+}
+
+void ax_inter_waiting(const accel_comm_t *c, bool *flags)
+{
+    uint64_t now = AX_LAST(c->call.kind, c->call.seq);
+
+    for (int k = 0; k < c->nodes; k++) {
+        if (k == c->node || c->inter->peers[k].last != now)
+            continue;
+        for (int p = c->node_first[k]; p < c->node_first[k + 1]; p++)
+            if (c->rank_at[p] < AX_RANKS_SHOWN)
+                flags[c->rank_at[p]] = true;
+    }
+}
+
+int ax_inter_late(const accel_comm_t *c, const ax_wait_t *wait, char *text,
+                  size_t room)
+{
+    char who[96], last[64];
+    int shown = 0, first = -1;
+
+    for (int k = 0; k < c->nodes; k++) {
+        const ax_peer_t *peer = &c->inter->peers[k];
+        int rank = c->rank_at[c->node_first[k]];
+        uint64_t its_last = peer->last;
+        if (!wait->nodes[k])
+            continue;
+        if (peer->waits_for >= 0 && peer->waits_for < c->size) {
+            rank = peer->waits_for;
+            its_last = peer->waits_last;
+        }
+        first = first < 0 ? rank : first;
+        if (shown++ < 3)
+            ax_append(text, room, "%s%s (last: %s)", shown > 1 ? ", " : "",
+                      ax_job_who(c->job, rank, who, sizeof who),
+                      ax_last_text(its_last, last, sizeof last));
+    }
+    if (shown > 3)
+        ax_append(text, room, " and %d more nodes", shown - 3);
+    return first;
+}

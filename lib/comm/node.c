@@ -1,0 +1,69 @@
+/* Reductions inside a node: each rank reduces its slice over all ranks. */
+#include "comm/comm_priv.h"
+
+#include <string.h>
+
+#define NODE_LINE 64u
+#define NODE_BLOCK (32u << 10) /* stays in the first-level cache */
+
+void ax_slice(size_t count, size_t element, int parts, int index, size_t *first,
+              size_t *length)
+{
+    size_t unit = element < NODE_LINE ? NODE_LINE / element : 1;
+    size_t units = (count + unit - 1) / unit;
+    size_t p = (size_t)parts, i = (size_t)index;
+    size_t from = (units / p) * i + (i < units % p ? i : units % p);
+    size_t upto = from + units / p + (i < units % p);
+
+    from *= unit;
+    upto *= unit;
+    *first = from < count ? from : count;
+    *length = (upto < count ? upto : count) - *first;
+}
+
+void ax_reduce_slots(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
+                     bool final, size_t first, size_t count)
+{
+    const void **src = c->sources;
+
+    for (int i = 0; i < c->local_size; i++)
+        src[i] = ax_slot(c->seg, i, c->turn) + first * r->element;
+    ax_reduce(dst, final ? r->dtype : r->acc, src, c->local_size, count,
+              r->dtype, r->op, final ? r->scale : 1.0);
+}
+
+void ax_reduce_heap(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
+                    const ax_block_t *block, size_t offset, size_t count)
+{
+    const void **src = c->sources;
+
+    for (int i = 0; i < c->local_size; i++)
+        src[i] = block->base + (size_t)i * block->stride + offset;
+    ax_reduce(dst, r->acc, src, c->local_size, count, r->dtype, r->op, 1.0);
+}
+
+void ax_allreduce_in_place(const accel_comm_t *c, const ax_reduction_t *r,
+                           const ax_block_t *block, size_t offset, size_t count)
+{
+    const void **src = c->sources;
+    size_t most = NODE_BLOCK / r->element;
+    size_t first, length;
+
+    ax_slice(count, r->element, c->local_size, c->local_rank, &first, &length);
+    offset += first * r->element;
+    while (length > 0) {
+        size_t n = length < most ? length : most;
+        for (int i = 0; i < c->local_size; i++)
+            src[i] = block->base + (size_t)i * block->stride + offset;
+        char *mine =
+            block->base + (size_t)c->local_rank * block->stride + offset;
+        ax_reduce(mine, r->dtype, src, c->local_size, n, r->dtype, r->op,
+                  r->scale);
+        for (int i = 0; i < c->local_size; i++)
+            if (i != c->local_rank)
+                memcpy(block->base + (size_t)i * block->stride + offset, mine,
+                       n * r->element);
+        offset += n * r->element;
+        length -= n;
+    }
+}

@@ -1,0 +1,163 @@
+/*
+ * Waiting: spin for what comes at once, yield for a rank that shares the
+ * core, then sleep on the pidfds, so that a long wait costs next to nothing
+ * and a death ends it at once. Every wait ends: by a fault or by the timeout.
+ */
+#include "comm/comm_priv.h"
+
+#include <sched.h>
+
+#define SPINS 400u           /* some 20 us */
+#define YIELDS 200u          /* then so many; each may run another rank */
+#define NAP_FIRST 20000u     /* ns */
+#define NAP_MOST 1000000u    /* 1 ms */
+#define GRACE_NS 1000000000u /* see look_at_node() */
+
+static inline void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static bool awaited(const accel_comm_t *c, const ax_wait_t *wait, int local)
+{
+    ax_line_t *line = ax_line(c->seg, local);
+
+    if (wait->arrived)
+        return atomic_load_explicit(&line->arrived, memory_order_acquire) <
+               wait->arrived;
+    if (wait->released && local == 0)
+        return atomic_load_explicit(&line->released, memory_order_acquire) <
+               wait->released;
+    return false;
+}
+
+/*
+ * A rank that ended is a fault when this wait is for it. When it left in
+ * good order and we wait for another one, it is none; when it just died, the
+ * one we wait for will hardly come, but gets a second to prove otherwise.
+ */
+static accel_status_t look_at_node(accel_comm_t *c, ax_wait_t *wait,
+                                   uint64_t now)
+{
+    char how[64];
+    int corpse = -1;
+
+    for (int r = 0; r < c->local_size; r++) {
+        bool dead = c->seg->dead[r];
+        if (r == c->local_rank)
+            continue;
+        bool left = atomic_load_explicit(&ax_line(c->seg, r)->left,
+                                         memory_order_acquire) != 0;
+        if (!dead && !left)
+            continue;
+        if (!awaited(c, wait, r)) {
+            corpse = dead && !left ? r : corpse;
+            continue;
+        }
+        if (left)
+            return ax_raise_left(c, ax_rank_here(c, r));
+        ax_seg_death(c->seg, r, how, sizeof how);
+        return ax_raise_gone(c, ax_rank_here(c, r), how);
+    }
+    if (corpse < 0)
+        return ACCEL_OK;
+    if (!wait->dead_ns)
+        wait->dead_ns = now;
+    if (now - wait->dead_ns < GRACE_NS)
+        return ACCEL_OK;
+    ax_seg_death(c->seg, corpse, how, sizeof how);
+    return ax_raise_gone(c, ax_rank_here(c, corpse), how);
+}
+
+/* Everything that costs a system call; about once a millisecond. */
+static accel_status_t look_around(accel_comm_t *c, ax_wait_t *wait)
+{
+    uint64_t now = ax_now_ns();
+    accel_status_t st;
+
+    if (!wait->began_ns)
+        wait->began_ns = now;
+    wait->looked_ns = now;
+    if (ax_fault_there(c))
+        return ax_raise_seen(c);
+    if ((st = look_at_node(c, wait, now)) != ACCEL_OK)
+        return st;
+    /* local rank 0 knows better whom all wait for: it speaks first */
+    if (now - wait->began_ns > c->timeout_ns + (wait->released ? GRACE_NS : 0))
+        return ax_raise_late(c, wait);
+    return ACCEL_OK;
+}
+
+accel_status_t ax_wait_more(accel_comm_t *c, ax_wait_t *wait)
+{
+    bool moved = false;
+    bool slow = wait->tries > SPINS + YIELDS;
+    accel_status_t st;
+
+    if (c->inter) {
+        st = ax_inter_poll(c, wait, slow || wait->tries % 64 == 0);
+        if (st < 0)
+            return st;
+        moved = st == ACCEL_OK;
+    }
+    if (moved && slow) {
+        wait->tries = 0; /* more may come at once */
+        wait->nap_ns = 0;
+    }
+    wait->tries++;
+    if (wait->tries <= SPINS) {
+        relax();
+        return ACCEL_OK;
+    }
+    if (wait->tries <= SPINS + YIELDS) {
+        sched_yield();
+        return wait->tries % 64 ? ACCEL_OK : look_around(c, wait);
+    }
+    wait->nap_ns = wait->nap_ns ? wait->nap_ns * 2 : NAP_FIRST;
+    if (wait->nap_ns > NAP_MOST)
+        wait->nap_ns = NAP_MOST;
+    ax_seg_nap(c->seg, wait->nap_ns);
+    return look_around(c, wait);
+}
+
+accel_status_t ax_node_barrier(accel_comm_t *c)
+{
+    uint64_t target = ++c->arrived;
+    ax_wait_t wait = {.arrived = target};
+    ax_line_t *mine = ax_line(c->seg, c->local_rank);
+
+    atomic_store_explicit(&mine->arrived, target, memory_order_release);
+    for (int r = 0; r < c->local_size; r++) {
+        ax_line_t *line = ax_line(c->seg, r);
+        while (atomic_load_explicit(&line->arrived, memory_order_acquire) <
+               target) {
+            accel_status_t st = ax_wait_more(c, &wait);
+            if (st != ACCEL_OK)
+                return st;
+        }
+    }
+    return ACCEL_OK;
+}
+
+accel_status_t ax_node_release(accel_comm_t *c)
+{
+    uint64_t target = ++c->released;
+    ax_wait_t wait = {.released = target};
+    ax_line_t *line = ax_line(c->seg, 0);
+
+    if (ax_is_leader(c)) {
+        atomic_store_explicit(&line->released, target, memory_order_release);
+        return ACCEL_OK;
+    }
+    while (atomic_load_explicit(&line->released, memory_order_acquire) <
+           target) {
+        accel_status_t st = ax_wait_more(c, &wait);
+        if (st != ACCEL_OK)
+            return st;
+    }
+    return ACCEL_OK;
+}
