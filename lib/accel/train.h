@@ -186,18 +186,28 @@ ACCEL_API accel_status_t accel_reduce(accel_t *accel, void *buffer,
                                       size_t count, accel_dtype_t dtype,
                                       accel_op_t op);
 
+/* Rows of equal width in memory, such as one prediction a sample. */
+typedef struct accel_rows {
+    const void *data;
+    size_t rows;
+    size_t width; /* elements of a row; 0 counts as 1 */
+    accel_dtype_t dtype;
+} accel_rows_t;
+
 /*
  * The rows of all ranks for the batch last given by `loader`, without the
  * repeats that fill up the last batches, in the order of the epoch: over an
- * epoch each sample comes exactly once. `rows` is this rank's number of rows
- * (the batch's count), each of `width` elements. *out is the caller's to
- * free() and holds *out_rows rows, the same on all ranks.
+ * epoch each sample comes exactly once. `mine` holds one row for each sample
+ * of this rank's batch. *out is the caller's to free() and holds *out_rows
+ * rows, the same on all ranks.
  *
- * ACCEL_ERR_ARG: rows is not the batch's count.
+ * ACCEL_ERR_ARG: mine->rows is not the batch's count; ACCEL_ERR_PROTO: the
+ * ranks' rows are not of one width and type.
  */
-ACCEL_API accel_status_t accel_gather_for_metrics(
-    accel_t *accel, const accel_loader_t *loader, const void *data, size_t rows,
-    size_t width, accel_dtype_t dtype, void **out, size_t *out_rows);
+ACCEL_API accel_status_t accel_gather_for_metrics(accel_t *accel,
+                                                  const accel_loader_t *loader,
+                                                  const accel_rows_t *mine,
+                                                  void **out, size_t *out_rows);
 
 /* ---- state
  * ---------------------------------------------------------------------- */
