@@ -120,6 +120,7 @@ cluster_tests += tests/cluster/with_cluster.bats
 
 # lint: what a reader would otherwise have to check by eye
 lint_tests += \
+	tests/lint/commands.sh \
 	tests/lint/cppcheck.sh \
 	tests/lint/exports.sh \
 	tests/lint/format.sh \
@@ -129,6 +130,7 @@ lint_tests += \
 	tests/lint/manual_examples.sh \
 	tests/lint/nouns.sh \
 	tests/lint/scripts.sh \
+	tests/lint/settings.sh \
 	tests/lint/sizes.sh \
 	tests/lint/sources.sh \
 	tests/lint/words.sh
