@@ -129,6 +129,7 @@ lint_tests += \
 	tests/lint/mandoc.sh \
 	tests/lint/manual_examples.sh \
 	tests/lint/nouns.sh \
+	tests/lint/readme.sh \
 	tests/lint/scripts.sh \
 	tests/lint/settings.sh \
 	tests/lint/sizes.sh \

@@ -1,0 +1,93 @@
+/*
+ * srun, sbatch, salloc --accel[=SPEC]: the entry points. See spank_accel(8).
+ *
+ * Errors are -1, never a positive number: Slurm up to 24.11 takes those for
+ * success.
+ */
+#include "spank_priv.h"
+
+#include <string.h>
+
+/* The names that Slurm looks up; everything else stays inside. */
+#pragma GCC visibility push(default)
+SPANK_PLUGIN(accel, 1)
+extern spank_f slurm_spank_init;
+extern spank_f slurm_spank_local_user_init;
+extern spank_f slurm_spank_user_init;
+extern spank_f slurm_spank_task_init;
+#pragma GCC visibility pop
+
+/* What plugstack.conf says behind the plugin's name. */
+static int read_arguments(int ac, char **av, const char **mpi)
+{
+    *mpi = "pmix";
+    for (int i = 0; i < ac; i++) {
+        if (strncmp(av[i], "mpi=", 4) == 0 && av[i][4]) {
+            *mpi = av[i] + 4;
+            continue;
+        }
+        slurm_error("accel: plugstack.conf: \"%s\": no such argument; "
+                    "want mpi=TYPE or mpi=keep",
+                    av[i]);
+        return -1;
+    }
+    return 0;
+}
+
+int slurm_spank_init(spank_t spank, int ac, char **av)
+{
+    const char *mpi;
+
+    switch (spank_context()) {
+    case S_CTX_LOCAL:
+        if (read_arguments(ac, av, &mpi) != 0)
+            return -1;
+        ax_option_choose_mpi(mpi);
+        return ax_option_register(spank);
+    case S_CTX_ALLOCATOR:
+        if (read_arguments(ac, av, &mpi) != 0)
+            return -1;
+        return ax_option_register(spank);
+    case S_CTX_REMOTE:
+        return ax_option_register(spank);
+    default: /* slurmd, prolog, epilog: nothing to do there */
+        return 0;
+    }
+}
+
+/* In srun, when the step is there and before its tasks start. */
+int slurm_spank_local_user_init(spank_t spank, int ac, char **av)
+{
+    int argc = 0;
+    char **argv = NULL;
+
+    (void)ac;
+    (void)av;
+    if (spank_context() != S_CTX_LOCAL || !ax_option_active())
+        return 0;
+    if (spank_get_item(spank, S_JOB_ARGV, &argc, &argv) == ESPANK_SUCCESS &&
+        argc > 0 && ax_option_check_program(argv[0]) != 0)
+        return -1;
+    ax_tasks_send_end_time(spank);
+    return 0;
+}
+
+/* Once a node, in slurmstepd as the user: the first hook whose messages the
+ * user sees. Failing here drained nodes or went unnoticed in old releases, so
+ * the tasks fail instead. */
+int slurm_spank_user_init(spank_t spank, int ac, char **av)
+{
+    (void)spank;
+    (void)ac;
+    (void)av;
+    if (ax_option_error()[0])
+        slurm_error("accel: %s", ax_option_error());
+    return 0;
+}
+
+int slurm_spank_task_init(spank_t spank, int ac, char **av)
+{
+    (void)ac;
+    (void)av;
+    return ax_tasks_init(spank);
+}
