@@ -1,0 +1,147 @@
+/* Averaging gradients over the ranks: in place where they lie in memory for
+ * communication and travel as they are, else through a staging bucket. */
+#include "train_priv.h"
+
+#include <string.h>
+
+size_t ax_pieces(const accel_model_t *model)
+{
+    size_t n = 1;
+
+    for (size_t i = 0; i < model->nparams; i++)
+        n += !model->params[i]->owned;
+    return n;
+}
+
+ax_piece_t ax_piece(const accel_model_t *model, size_t index)
+{
+    if (index == 0)
+        return (ax_piece_t){.data = model->grads, .count = model->flat};
+    for (size_t i = model->nparams; i-- > 0;) {
+        const accel_param_t *p = model->params[i];
+        if (!p->owned && --index == 0)
+            return (ax_piece_t){.data = p->grad, .count = p->count};
+    }
+    return (ax_piece_t){0};
+}
+
+/* Everything but the owned gradients at full width is staged. */
+static size_t first_staged(const accel_t *accel)
+{
+    return accel->wire == ACCEL_F32 ? 1 : 0;
+}
+
+accel_status_t ax_bucket_open(accel_t *accel)
+{
+    const accel_model_t *model = accel->model;
+    size_t count = 0;
+
+    for (size_t i = first_staged(accel); i < ax_pieces(model); i++)
+        count += ax_piece(model, i).count;
+    if (count > accel->bucket)
+        count = accel->bucket;
+    if (count == 0 || accel->stage || accel_size(accel) == 1)
+        return ACCEL_OK;
+    return accel_alloc(accel->comm, count * accel_dtype_size(accel->wire),
+                       &accel->stage);
+}
+
+/* ---- the staged way ------------------------------------------------------ */
+
+/* A place in the sequence of all staged gradients. */
+typedef struct cursor {
+    size_t piece;
+    size_t offset;
+} cursor_t;
+
+/*
+ * Moves up to a bucket of gradients from the cursor on into the stage, or back
+ * out of it, and the cursor past them. Types are float, so that conversion
+ * cannot fail.
+ */
+static size_t move(accel_t *accel, cursor_t *at, bool in)
+{
+    size_t pieces = ax_pieces(accel->model), moved = 0;
+    size_t width = accel_dtype_size(accel->wire);
+
+    while (at->piece < pieces && moved < accel->bucket) {
+        ax_piece_t p = ax_piece(accel->model, at->piece);
+        size_t n = p.count - at->offset;
+        char *stage = (char *)accel->stage + moved * width;
+
+        if (n > accel->bucket - moved)
+            n = accel->bucket - moved;
+        if (in)
+            accel_convert(stage, accel->wire, p.data + at->offset, ACCEL_F32,
+                          n);
+        else
+            accel_convert(p.data + at->offset, ACCEL_F32, stage, accel->wire,
+                          n);
+        moved += n;
+        at->offset += n;
+        if (at->offset == p.count)
+            *at = (cursor_t){.piece = at->piece + 1};
+    }
+    return moved;
+}
+
+static accel_status_t reduce_staged(accel_t *accel)
+{
+    cursor_t at = {.piece = first_staged(accel)};
+
+    while (at.piece < ax_pieces(accel->model)) {
+        cursor_t begin = at;
+        size_t count = move(accel, &at, true);
+        accel_status_t st =
+            accel_comm_allreduce(accel->comm, accel->stage, accel->stage, count,
+                                 accel->wire, ACCEL_AVG);
+        if (st != ACCEL_OK)
+            return st;
+        move(accel, &begin, false);
+    }
+    return ACCEL_OK;
+}
+
+/* ---- the direct way ------------------------------------------------------ */
+
+static accel_status_t reduce_direct(accel_t *accel)
+{
+    ax_piece_t p = ax_piece(accel->model, 0);
+
+    for (size_t done = 0; done < p.count; done += accel->bucket) {
+        size_t n = p.count - done;
+        float *data = p.data + done;
+
+        if (n > accel->bucket)
+            n = accel->bucket;
+        accel_status_t st = accel_comm_allreduce(accel->comm, data, data, n,
+                                                 ACCEL_F32, ACCEL_AVG);
+        if (st != ACCEL_OK)
+            return st;
+    }
+    return ACCEL_OK;
+}
+
+/* Division, not a product with 1 / micro: three thirds are to be one. */
+static void divide(const accel_model_t *model, int micro)
+{
+    for (size_t i = 0; i < ax_pieces(model); i++) {
+        ax_piece_t p = ax_piece(model, i);
+        for (size_t k = 0; k < p.count; k++)
+            p.data[k] /= (float)micro;
+    }
+}
+
+accel_status_t ax_bucket_average(accel_t *accel, int micro)
+{
+    accel_status_t st = ACCEL_OK;
+
+    /* Before the exchange, where 16 bits on the wire overflow early. */
+    if (micro > 1)
+        divide(accel->model, micro);
+    if (accel_size(accel) == 1)
+        return ACCEL_OK;
+    if (first_staged(accel) == 1)
+        st = reduce_direct(accel);
+    return st == ACCEL_OK ? reduce_staged(accel) : st;
+}

@@ -1,0 +1,300 @@
+/* Tying the program's objects to the accelerator. */
+#include "train_priv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what this rank was given -------------------------------------------- */
+
+static accel_status_t one_only(const char *what)
+{
+    return ax_fail(ACCEL_ERR_UNSUPPORTED,
+                   "prepare: this accelerator has another %s already; one is "
+                   "possible in this release",
+                   what);
+}
+
+static accel_status_t check_optimizer(const accel_t *accel,
+                                      const accel_prepare_options_t *o)
+{
+    if (accel->optimizer && accel->optimizer != o->optimizer)
+        return one_only("optimizer");
+    if (!accel->model && !o->model)
+        return ax_fail(ACCEL_ERR_STATE,
+                       "prepare: the optimizer needs a model, in the same "
+                       "call or an earlier one");
+    if (!accel->optimizer && ax_optimizer_count(o->optimizer) > 0)
+        return ax_fail(ACCEL_ERR_STATE,
+                       "prepare: the optimizer holds parameters of an earlier "
+                       "model; create a new one");
+    return ACCEL_OK;
+}
+
+static accel_status_t check(const accel_t *accel,
+                            const accel_prepare_options_t *o)
+{
+    if (o->model && accel->model && accel->model != o->model)
+        return one_only("model");
+    if (o->model && o->model->accel != accel)
+        return ax_fail(ACCEL_ERR_ARG,
+                       "prepare: the model was created with another "
+                       "accelerator");
+    if (o->schedule && accel->schedule && accel->schedule != o->schedule)
+        return one_only("schedule");
+    return o->optimizer ? check_optimizer(accel, o) : ACCEL_OK;
+}
+
+/* ---- the same on all ranks? ---------------------------------------------- */
+
+enum { OBJECTS = 0, FINGERPRINT, SEED, BATCH_SIZE, DEAL, FIELDS };
+
+static bool is_tied(const accel_t *accel, const accel_loader_t *loader)
+{
+    for (size_t i = 0; i < accel->nloaders; i++)
+        if (accel->loaders[i] == loader)
+            return true;
+    return false;
+}
+
+static void describe(const accel_t *accel, const accel_prepare_options_t *o,
+                     uint64_t *fields)
+{
+    const accel_loader_options_t *l;
+    accel_loader_state_t state;
+
+    fields[OBJECTS] = (uint64_t)(o->model != NULL) |
+                      (uint64_t)(o->optimizer != NULL) << 1 |
+                      (uint64_t)(o->loader != NULL) << 2 |
+                      (uint64_t)(o->schedule != NULL) << 3;
+    if (!o->loader)
+        return;
+    fields[OBJECTS] |= (uint64_t)is_tied(accel, o->loader) << 4;
+    l = ax_loader_options(o->loader);
+    accel_loader_get_state(o->loader, &state);
+    fields[FINGERPRINT] = state.fingerprint;
+    fields[SEED] = l->shuffle ? l->seed : 0;
+    fields[BATCH_SIZE] = l->batch_size;
+    fields[DEAL] = (uint64_t)l->shuffle | (uint64_t)l->drop_last << 1 |
+                   (uint64_t)l->split_batches << 2 | (uint64_t)l->uneven << 3;
+}
+
+static accel_status_t compare_with_main(const accel_t *accel,
+                                        const uint64_t *all)
+{
+    static const char *const names[FIELDS] = {
+        [OBJECTS] = "which objects it prepares",
+        [FINGERPRINT] = "the shape of the dataset (samples, fields, types)",
+        [SEED] = "the loader's seed",
+        [BATCH_SIZE] = "the loader's batch size",
+        [DEAL] = "the loader's shuffle, drop_last, split_batches or uneven",
+    };
+    char who[96];
+
+    for (int r = 1; r < accel_size(accel); r++)
+        for (int f = 0; f < FIELDS; f++) {
+            uint64_t other = all[(size_t)r * FIELDS + (size_t)f];
+            if (other == all[f])
+                continue;
+            return ax_fail(ACCEL_ERR_PROTO,
+                           "prepare: %s differs from rank 0 in %s: %llu, not "
+                           "%llu; give the same on all ranks",
+                           ax_job_who(accel->job, r, who, sizeof who), names[f],
+                           (unsigned long long)other,
+                           (unsigned long long)all[f]);
+        }
+    return ACCEL_OK;
+}
+
+static accel_status_t compare(const accel_t *accel,
+                              const accel_prepare_options_t *o)
+{
+    uint64_t mine[FIELDS] = {0};
+    uint64_t *all = calloc((size_t)accel_size(accel), sizeof mine);
+    accel_status_t st = check(accel, o);
+
+    if (st == ACCEL_OK && !all)
+        st = ax_fail(ACCEL_ERR_NOMEM, "prepare: out of memory");
+    if ((st = ax_comm_agree(accel->comm, st)) != ACCEL_OK)
+        goto out;
+    describe(accel, o, mine);
+    st = accel_comm_allgather(accel->comm, mine, all, FIELDS, ACCEL_U64);
+    if (st == ACCEL_OK)
+        st = compare_with_main(accel, all);
+out:
+    free(all);
+    return st;
+}
+
+/* ---- the model: rank 0's weights for all --------------------------------- */
+
+static accel_status_t broadcast_weights(const accel_t *accel,
+                                        const accel_model_t *model)
+{
+    accel_status_t st = accel_comm_broadcast(accel->comm, model->master,
+                                             model->flat, ACCEL_F32, 0);
+
+    for (size_t i = 0; st == ACCEL_OK && i < model->nparams; i++) {
+        const accel_param_t *p = model->params[i];
+        if (!p->owned)
+            st = accel_comm_broadcast(accel->comm, p->data, p->count, ACCEL_F32,
+                                      0);
+    }
+    return st;
+}
+
+static accel_status_t prepare_model(accel_t *accel, accel_model_t *model)
+{
+    accel_status_t st;
+
+    if (accel->model == model)
+        return ACCEL_OK;
+    if (!model->built && (st = accel_model_build(model)) != ACCEL_OK)
+        return st;
+    if ((st = broadcast_weights(accel, model)) != ACCEL_OK ||
+        (st = ax_model_round(model)) != ACCEL_OK)
+        return st;
+    accel->model = model;
+    return ax_bucket_open(accel);
+}
+
+/* ---- the others: local --------------------------------------------------- */
+
+static void optimizer_gone(void *context)
+{
+    ((accel_t *)context)->optimizer = NULL;
+}
+
+static void schedule_gone(void *context)
+{
+    ((accel_t *)context)->schedule = NULL;
+}
+
+static void loader_gone(void *context, const accel_loader_t *loader)
+{
+    accel_t *accel = context;
+    size_t i = 0;
+
+    while (accel->loaders[i] != loader)
+        i++;
+    /* The order is the key of the loaders' states in checkpoints. */
+    memmove(&accel->loaders[i], &accel->loaders[i + 1],
+            (accel->nloaders - i - 1) * sizeof(accel_loader_t *));
+    accel->nloaders--;
+}
+
+static accel_status_t tie_optimizer(accel_t *accel, accel_optimizer_t *opt)
+{
+    const accel_model_t *model = accel->model;
+
+    if (accel->optimizer == opt)
+        return ACCEL_OK;
+    for (size_t i = 0; i < model->nparams; i++) {
+        const accel_param_t *p = model->params[i];
+        bool rounds = model->compute != NULL;
+        accel_status_t st = ax_optimizer_add(
+            opt, &(ax_optim_slot_t){.name = p->name,
+                                    .master = p->data,
+                                    .grad = p->grad,
+                                    .compute = rounds ? p->compute : NULL,
+                                    .compute_dtype = accel->dtype,
+                                    .count = p->count});
+        if (st != ACCEL_OK)
+            return st;
+    }
+    ax_optimizer_set_hooks(opt,
+                           &(ax_optim_hooks_t){.step = ax_step,
+                                               .zero_grad = ax_step_zero_grad,
+                                               .moved = ax_step_moved,
+                                               .gone = optimizer_gone,
+                                               .context = accel});
+    accel->optimizer = opt;
+    return ACCEL_OK;
+}
+
+static accel_status_t check_length(const accel_t *accel,
+                                   const accel_loader_t *loader)
+{
+    bool may_be_empty = ax_loader_options(loader)->uneven && accel->job &&
+                        !accel_is_main(accel);
+
+    if (accel_loader_length(loader) > 0 || may_be_empty)
+        return ACCEL_OK;
+    return ax_fail(ACCEL_ERR_ARG,
+                   "prepare: the loader gives no batch on %d ranks: the "
+                   "dataset is empty, or drop_last drops all of it",
+                   accel_size(accel));
+}
+
+static accel_status_t tie_loader(accel_t *accel, accel_loader_t *loader)
+{
+    uint64_t seed = (uint64_t)ax_settings_int(accel->settings, "seed");
+    accel_status_t st;
+
+    if (is_tied(accel, loader))
+        return ACCEL_OK;
+    accel_loader_t **more =
+        reallocarray(accel->loaders, accel->nloaders + 1, sizeof(*more));
+    if (!more)
+        return ax_fail(ACCEL_ERR_NOMEM, "prepare: out of memory");
+    accel->loaders = more;
+    ax_loader_set_default_seed(loader, seed);
+    st = accel_loader_set_rank(loader, accel_rank(accel), accel_size(accel));
+    if (st != ACCEL_OK || (st = check_length(accel, loader)) != ACCEL_OK)
+        return st;
+    ax_loader_set_owner(loader, loader_gone, accel);
+    accel->loaders[accel->nloaders++] = loader;
+    return ACCEL_OK;
+}
+
+/* In other precisions the options are checked and then not used, so that one
+ * program runs in all. */
+static accel_status_t make_scaler(accel_t *accel,
+                                  const accel_scaler_options_t *options)
+{
+    accel_scaler_t *scaler;
+    accel_status_t st = accel_scaler_create(options, &scaler);
+
+    if (st != ACCEL_OK)
+        return st;
+    if (accel->scaler && accel->steps == 0) {
+        accel_scaler_destroy(accel->scaler);
+        accel->scaler = scaler;
+    } else {
+        accel_scaler_destroy(scaler);
+    }
+    return ACCEL_OK;
+}
+
+static accel_status_t tie(accel_t *accel, const accel_prepare_options_t *o)
+{
+    accel_status_t st = ACCEL_OK;
+
+    if (o->scaler)
+        st = make_scaler(accel, o->scaler);
+    if (st == ACCEL_OK && o->optimizer)
+        st = tie_optimizer(accel, o->optimizer);
+    if (st == ACCEL_OK && o->loader)
+        st = tie_loader(accel, o->loader);
+    if (st == ACCEL_OK && o->schedule) {
+        ax_schedule_set_owner(o->schedule, schedule_gone, accel);
+        accel->schedule = o->schedule;
+    }
+    return st;
+}
+
+accel_status_t accel_prepare(accel_t *accel,
+                             const accel_prepare_options_t *options)
+{
+    accel_prepare_options_t o;
+    accel_status_t st;
+
+    if (!accel)
+        return ax_fail(ACCEL_ERR_ARG, "prepare: no accelerator");
+    if ((st = ax_options_copy(&o, options, sizeof o, "ACCEL_PREPARE")) !=
+            ACCEL_OK ||
+        (st = compare(accel, &o)) != ACCEL_OK)
+        return st;
+    if (o.model && (st = prepare_model(accel, o.model)) != ACCEL_OK)
+        return st;
+    return ax_comm_agree(accel->comm, tie(accel, &o));
+}

@@ -1,0 +1,394 @@
+/*
+ * The step: which backward pass ends a group, and what happens to its
+ * gradients. All ranks must decide alike, so everything that a decision hangs
+ * on goes through one small all-reduce.
+ */
+#include "train_priv.h"
+
+#include <math.h>
+#include <string.h>
+
+void ax_step_reset(accel_t *accel)
+{
+    accel->micro = 0;
+    accel->begun = 0;
+    accel->complete = true; /* zero_grad() before the first pass is usual */
+    accel->stepped = true;
+    accel->moved = false;
+    accel->unscale = 1;
+    accel->verdict = (ax_verdict_t){0};
+}
+
+/* ---- the accumulation group ---------------------------------------------- */
+
+static double loss_scale(const accel_t *accel)
+{
+    return accel->scaler ? accel_scaler_scale(accel->scaler) : 1;
+}
+
+float accel_backward_begin(accel_t *accel)
+{
+    if (accel->complete && accel->begun == 0) {
+        accel->micro = 0;
+        accel->complete = false;
+        accel->stepped = false;
+        accel->unscale = 1 / loss_scale(accel);
+        accel->verdict.known = false;
+    }
+    accel->moved = false;
+    accel->begun++;
+    return (float)loss_scale(accel);
+}
+
+/* The loader that gave the newest batch is the one in use; a loop over another
+ * one in between has ended, and does not count. */
+static bool at_last_batch(const accel_t *accel)
+{
+    const accel_loader_t *newest = NULL;
+    uint64_t most = 0;
+
+    for (size_t i = 0; i < accel->nloaders; i++) {
+        uint64_t tick = ax_loader_tick(accel->loaders[i]);
+        if (tick > most) {
+            most = tick;
+            newest = accel->loaders[i];
+        }
+    }
+    return newest && accel_loader_end_of_data(newest);
+}
+
+static accel_status_t check_end(accel_t *accel)
+{
+    int begun = accel->begun;
+
+    accel->begun = 0;
+    if (!accel->model)
+        return ax_fail(ACCEL_ERR_STATE,
+                       "step: no model: give one to accel_prepare() first");
+    if (begun == 1)
+        return ACCEL_OK;
+    return ax_fail(ACCEL_ERR_STATE,
+                   "step: accel_backward_end() after %d calls of "
+                   "accel_backward_begin(); one belongs to each",
+                   begun);
+}
+
+accel_status_t accel_backward_end(accel_t *accel)
+{
+    accel_status_t st = check_end(accel);
+
+    if (st != ACCEL_OK)
+        return st;
+    accel->micro++;
+    if (accel->micro < accel->accumulate && !at_last_batch(accel))
+        return ACCEL_OK;
+    if ((st = ax_bucket_average(accel, accel->micro)) != ACCEL_OK)
+        return st;
+    accel->complete = true;
+    return ACCEL_OK;
+}
+
+bool accel_sync_gradients(const accel_t *accel)
+{
+    return accel->complete;
+}
+
+int accel_accumulate(const accel_t *accel)
+{
+    return accel->accumulate;
+}
+
+accel_status_t accel_set_accumulate(accel_t *accel, int count)
+{
+    if (count < 1)
+        return ax_fail(ACCEL_ERR_ARG,
+                       "step: accumulate is %d; it must be at least 1", count);
+    if (!accel->complete)
+        return ax_fail(ACCEL_ERR_STATE,
+                       "step: accumulate cannot change inside a group: %d of "
+                       "%d batches are done",
+                       accel->micro, accel->accumulate);
+    accel->accumulate = count;
+    return ACCEL_OK;
+}
+
+accel_status_t ax_step_zero_grad(void *context)
+{
+    accel_t *accel = context;
+
+    if (!accel->complete)
+        return ACCEL_OK;
+    for (size_t i = 0; i < ax_pieces(accel->model); i++) {
+        ax_piece_t p = ax_piece(accel->model, i);
+        memset(p.data, 0, p.count * sizeof(float));
+    }
+    accel->verdict.known = false;
+    return ACCEL_OK;
+}
+
+/* ---- the verdict --------------------------------------------------------- */
+
+/* Fields of the all-reduce. It takes maxima: the maximum of the negative is
+ * the minimum, and where both must be equal the ranks agree. */
+enum {
+    BAD = 0, /* an infinity or NaN in my gradients */
+    STOP,
+    NORM,
+    NORM_LEAST,
+    MICRO,
+    MICRO_LEAST,
+    STEPS,
+    STEPS_LEAST,
+    FIELDS
+};
+
+static void inspect(const accel_t *accel, double *fields)
+{
+    double sum = 0;
+    bool finite = true;
+
+    for (size_t i = 0; i < ax_pieces(accel->model); i++) {
+        ax_piece_t p = ax_piece(accel->model, i);
+        double part;
+        bool good;
+        accel_optim_inspect(p.data, p.count, &part, &good);
+        sum += part;
+        finite = finite && good;
+    }
+    fields[BAD] = !finite;
+    fields[NORM] = finite ? sqrt(sum) : 0;
+}
+
+static accel_status_t check_alike(const accel_t *accel, const double *f)
+{
+    if (f[STEPS] != -f[STEPS_LEAST])
+        return ax_fail(ACCEL_ERR_PROTO,
+                       "step: the ranks are at different steps, %.0f to %.0f "
+                       "(this one at %llu): did all load the same checkpoint?",
+                       -f[STEPS_LEAST], f[STEPS],
+                       (unsigned long long)accel->steps);
+    if (f[MICRO] != -f[MICRO_LEAST])
+        return ax_fail(ACCEL_ERR_PROTO,
+                       "step: the ranks accumulated %.0f to %.0f batches (this "
+                       "one %d): use the same accumulate and as many batches "
+                       "on all",
+                       -f[MICRO_LEAST], f[MICRO], accel->micro);
+    /* Sums may be taken in another order on another kind of processor. */
+    if (f[BAD] == 0 && f[NORM] + f[NORM_LEAST] > 1e-6 * f[NORM])
+        return ax_fail(ACCEL_ERR_PROTO,
+                       "step: the averaged gradients differ between ranks, "
+                       "their norms are %g to %g: change them after "
+                       "accel_backward_end() on all ranks alike, or not at all",
+                       -f[NORM_LEAST], f[NORM]);
+    return ACCEL_OK;
+}
+
+static void take_stop(accel_t *accel, int wanted)
+{
+    if (wanted == 0 || accel->stop)
+        return;
+    accel->stop = true;
+    if (!accel_is_main(accel))
+        return;
+    if (wanted == AX_STOP_TIME)
+        ax_log(AX_LOG_WARN,
+               "step: the job's end is near; stopping after "
+               "step %llu",
+               (unsigned long long)accel->steps + 1);
+    else
+        ax_log(AX_LOG_WARN,
+               "step: a rank got signal %d (%s); stopping "
+               "after step %llu",
+               wanted, strsignal(wanted), (unsigned long long)accel->steps + 1);
+}
+
+/* Looks at the gradients once, with all ranks. Collective. */
+static accel_status_t decide(accel_t *accel)
+{
+    double fields[FIELDS] = {
+        [STOP] = ax_stop_wanted(),
+        [MICRO] = accel->micro,
+        [MICRO_LEAST] = -accel->micro,
+        [STEPS] = (double)accel->steps,
+        [STEPS_LEAST] = -(double)accel->steps,
+    };
+    accel_status_t st;
+
+    if (accel->verdict.known)
+        return ACCEL_OK;
+    inspect(accel, fields);
+    fields[NORM_LEAST] = -fields[NORM];
+    if ((st = accel_comm_allreduce(accel->comm, fields, fields, FIELDS,
+                                   ACCEL_F64, ACCEL_MAX)) != ACCEL_OK ||
+        (st = check_alike(accel, fields)) != ACCEL_OK)
+        return st;
+    accel->verdict = (ax_verdict_t){.known = true,
+                                    .finite = fields[BAD] == 0,
+                                    .norm = fields[NORM],
+                                    .stop = (int)fields[STOP]};
+    return ACCEL_OK;
+}
+
+/* ---- clipping ------------------------------------------------------------ */
+
+/* As PyTorch has it: the small number keeps rounding from leaving a norm above
+ * the limit. */
+static double clip_factor(double norm, double limit)
+{
+    double factor = limit / (norm + 1e-6);
+
+    return factor < 1 ? factor : 1;
+}
+
+static void multiply(const accel_model_t *model, double by)
+{
+    float factor = (float)by;
+
+    for (size_t i = 0; factor != 1 && i < ax_pieces(model); i++) {
+        ax_piece_t p = ax_piece(model, i);
+        for (size_t k = 0; k < p.count; k++)
+            p.data[k] *= factor;
+    }
+}
+
+accel_status_t accel_clip_grad_norm(accel_t *accel, double max_norm,
+                                    double *norm)
+{
+    accel_status_t st;
+
+    if (norm)
+        *norm = 0;
+    if (!(max_norm > 0))
+        return ax_fail(ACCEL_ERR_ARG,
+                       "clip_grad_norm: the limit is %g; it must be above 0",
+                       max_norm);
+    if (!accel->complete || accel->stepped)
+        return ACCEL_OK;
+    if ((st = decide(accel)) != ACCEL_OK)
+        return st;
+
+    bool finite = accel->verdict.finite;
+    double before = finite ? accel->verdict.norm * accel->unscale : INFINITY;
+    if (norm)
+        *norm = before;
+    if (!finite) /* the step will be skipped */
+        return ACCEL_OK;
+    double factor = clip_factor(before, max_norm);
+    multiply(accel->model, accel->unscale * factor);
+    accel->unscale = 1;
+    accel->verdict.norm = before * factor;
+    return ACCEL_OK;
+}
+
+/* ---- the step ------------------------------------------------------------ */
+
+static const char *first_bad(const accel_model_t *model)
+{
+    for (size_t i = 0; i < model->nparams; i++) {
+        const accel_param_t *p = model->params[i];
+        double sum;
+        bool finite;
+        accel_optim_inspect(p->grad, p->count, &sum, &finite);
+        if (!finite)
+            return p->name;
+    }
+    return "another rank's gradients";
+}
+
+/* Lowering the scale cures an overflow. What the lowest one does not cure is
+ * a NaN of the program's own. */
+static accel_status_t skip(accel_t *accel, bool lowest)
+{
+    accel->skipped++;
+    accel->skipped_last = true;
+    accel->row = lowest ? accel->row + 1 : 0;
+    ax_log(AX_LOG_INFO, "step: %llu skipped: infinity or NaN in %s",
+           (unsigned long long)accel->steps, first_bad(accel->model));
+    if (accel->row < AX_MAX_ROW)
+        return ACCEL_OK;
+    return ax_fail(ACCEL_ERR_OVERFLOW,
+                   "step: %llu steps in a row were skipped at the lowest loss "
+                   "scale, %g: this is NaN or infinity from the program, not "
+                   "overflow of 16 bits; first in the gradient of %s at step "
+                   "%llu",
+                   (unsigned long long)accel->row, loss_scale(accel),
+                   first_bad(accel->model), (unsigned long long)accel->steps);
+}
+
+static accel_status_t update(accel_t *accel)
+{
+    double factor = accel->unscale;
+    accel_status_t st;
+
+    if (accel->clip > 0)
+        factor *= clip_factor(accel->verdict.norm * factor, accel->clip);
+    accel->skipped_last = false;
+    accel->row = 0;
+    if ((st = ax_optimizer_apply(accel->optimizer, (float)factor)) != ACCEL_OK)
+        return st;
+    accel->moved = true;
+    return ACCEL_OK;
+}
+
+/* One try at a step. True: the scale cannot get any lower. */
+static bool update_scale(accel_t *accel, bool finite)
+{
+    if (!accel->scaler)
+        return true;
+
+    double before = accel_scaler_scale(accel->scaler);
+    accel_scaler_update(accel->scaler, finite);
+    return accel_scaler_scale(accel->scaler) == before;
+}
+
+accel_status_t ax_step(void *context)
+{
+    accel_t *accel = context;
+    accel_status_t st;
+
+    accel->moved = false;
+    if (!accel->complete)
+        return ACCEL_OK;
+    if (accel->stepped)
+        return ax_fail(ACCEL_ERR_STATE,
+                       "step: no backward pass since the last step");
+    if ((st = decide(accel)) != ACCEL_OK)
+        return st;
+    take_stop(accel, accel->verdict.stop);
+    accel->steps++;
+    accel->stepped = true;
+
+    bool finite = accel->verdict.finite;
+    bool lowest = update_scale(accel, finite);
+    return finite ? update(accel) : skip(accel, lowest);
+}
+
+bool ax_step_moved(void *context)
+{
+    return ((accel_t *)context)->moved;
+}
+
+bool accel_step_was_skipped(const accel_t *accel)
+{
+    return accel->skipped_last;
+}
+
+uint64_t accel_steps_skipped(const accel_t *accel)
+{
+    return accel->skipped;
+}
+
+double accel_loss_scale(const accel_t *accel)
+{
+    return loss_scale(accel);
+}
+
+uint64_t accel_steps(const accel_t *accel)
+{
+    return accel->steps;
+}
+
+bool accel_should_stop(const accel_t *accel)
+{
+    return accel->stop;
+}

@@ -1,0 +1,131 @@
+/*
+ * Being told to stop. A handler only raises a flag, which the next step hands
+ * round; the program saves and leaves when it sees fit. State is the
+ * process's, as signals are.
+ */
+#include "train_priv.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+/* Seconds kept free at the end of the job, beside a step and a save. */
+#define MARGIN_S 90
+
+typedef struct caught {
+    int signal; /* 0: none */
+    struct sigaction before;
+} caught_t;
+
+static struct {
+    caught_t caught[2];
+    int64_t end; /* Unix time, 0: unknown */
+    uint64_t last_ns;
+    uint64_t longest_step_ns;
+    uint64_t save_ns;
+} stop;
+
+static atomic_int signalled;
+_Static_assert(ATOMIC_INT_LOCK_FREE == 2, "a handler must not lock");
+
+/* The handler that the program had before goes on working. */
+static void pass_on(const struct sigaction *before, int signal, siginfo_t *info,
+                    void *context)
+{
+    if (before->sa_flags & SA_SIGINFO)
+        before->sa_sigaction(signal, info, context);
+    else if (before->sa_handler != SIG_DFL && before->sa_handler != SIG_IGN)
+        before->sa_handler(signal);
+}
+
+static void note(int signal, siginfo_t *info, void *context)
+{
+    int saved = errno;
+
+    atomic_store_explicit(&signalled, signal, memory_order_relaxed);
+    for (size_t i = 0; i < AX_ARRAY_SIZE(stop.caught); i++)
+        if (stop.caught[i].signal == signal)
+            pass_on(&stop.caught[i].before, signal, info, context);
+    errno = saved;
+}
+
+static accel_status_t install(caught_t *caught, int signal)
+{
+    struct sigaction action = {.sa_sigaction = note};
+
+    if (sigaction(signal, NULL, &caught->before) != 0)
+        return ax_fail_sys(ACCEL_ERR_SYS, errno, "train: signal %d", signal);
+    /* The program's handler sees the mask and the stack it asked for. */
+    action.sa_mask = caught->before.sa_mask;
+    action.sa_flags =
+        SA_SIGINFO | SA_RESTART | (caught->before.sa_flags & SA_ONSTACK);
+    caught->signal = signal; /* the handler may run from here on */
+    if (sigaction(signal, &action, NULL) == 0)
+        return ACCEL_OK;
+    caught->signal = 0;
+    return ax_fail_sys(ACCEL_ERR_SYS, errno,
+                       "train: signal %d cannot be caught", signal);
+}
+
+accel_status_t ax_stop_open(int signal)
+{
+    accel_status_t st = ACCEL_OK;
+
+    memset(&stop, 0, sizeof stop);
+    atomic_store(&signalled, 0);
+    stop.end = ax_job_end_time();
+    if (signal == 0)
+        return ACCEL_OK;
+    st = install(&stop.caught[0], SIGTERM);
+    if (st == ACCEL_OK && signal != SIGTERM)
+        st = install(&stop.caught[1], signal);
+    return st;
+}
+
+void ax_stop_close(void)
+{
+    for (size_t i = 0; i < AX_ARRAY_SIZE(stop.caught); i++) {
+        caught_t *c = &stop.caught[i];
+        struct sigaction now;
+
+        /* A handler that the program put over ours stays. */
+        if (c->signal && sigaction(c->signal, NULL, &now) == 0 &&
+            (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == note)
+            sigaction(c->signal, &c->before, NULL);
+        c->signal = 0;
+    }
+}
+
+/* Another step and a save must fit before the end. */
+static bool end_is_near(uint64_t now_ns)
+{
+    const uint64_t second = 1000000000;
+
+    /* One long evaluation, or the first batch, is forgotten in time. */
+    stop.longest_step_ns -= stop.longest_step_ns / 64;
+    if (stop.last_ns && now_ns - stop.last_ns > stop.longest_step_ns)
+        stop.longest_step_ns = now_ns - stop.last_ns;
+    stop.last_ns = now_ns;
+    if (stop.end == 0)
+        return false;
+    uint64_t need = (stop.longest_step_ns + stop.save_ns) / second;
+    return time(NULL) + MARGIN_S + (int64_t)need >= stop.end;
+}
+
+int ax_stop_wanted(void)
+{
+    bool near = end_is_near(ax_now_ns());
+    int signal = atomic_load_explicit(&signalled, memory_order_relaxed);
+
+    if (signal)
+        return signal;
+    return near ? AX_STOP_TIME : 0;
+}
+
+void ax_stop_saved(uint64_t ns)
+{
+    stop.save_ns = ns;
+    stop.last_ns = 0; /* the pause is no part of a step */
+}

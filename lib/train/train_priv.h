@@ -1,0 +1,171 @@
+/*
+ * train: between its own files only.
+ */
+#ifndef AX_TRAIN_PRIV_H
+#define AX_TRAIN_PRIV_H
+
+#include "base/base.h"
+#include "comm/comm.h"
+#include "job/job.h"
+#include "loader/loader.h"
+#include "optim/optim.h"
+#include <accel/ckpt.h>
+#include <accel/train.h>
+
+/* Elements of one reduction of gradients: 25 MiB of f32, as much as others
+ * take. The result does not depend on it. */
+#define AX_BUCKET_ELEMENTS ((size_t)25 << 18)
+
+/* Parameters start on this many elements: cache lines in every type. */
+#define AX_ALIGN_ELEMENTS ((size_t)64)
+
+/* Skipped steps in a row, at the lowest loss scale, that end the training. */
+#define AX_MAX_ROW 100
+
+struct accel_param {
+    char *name;
+    uint64_t hash; /* of the name: most comparisons end here */
+    int ndim;
+    uint64_t shape[ACCEL_MAX_DIMS];
+    size_t count;
+    bool owned; /* data and grad are the library's */
+    float *data;
+    float *grad;
+    void *compute; /* data itself in full precision */
+};
+
+struct accel_model {
+    accel_t *accel; /* NULL once that is closed, the memory gone with it */
+    accel_model_t *next;
+    accel_param_t **params;
+    size_t nparams;
+    size_t room;
+    bool built;
+    float *master; /* of the owned parameters, all in one piece */
+    float *grads;
+    size_t flat;   /* elements of each of the two, gaps included */
+    void *compute; /* of all parameters; NULL in full precision */
+    size_t ncompute;
+};
+
+/* Registered state. */
+typedef struct ax_extra {
+    char *name;
+    uint32_t version;
+    accel_save_fn save;
+    accel_load_fn load;
+    void *context;
+} ax_extra_t;
+
+/* What one small all-reduce per step settles; see decide() in step.c. */
+typedef struct ax_verdict {
+    bool known;
+    bool finite;
+    double norm; /* of the gradients as they stand in memory, scaled or not */
+    int stop;    /* what a rank was told, see ax_stop_wanted() */
+} ax_verdict_t;
+
+struct accel {
+    accel_settings_t *settings;
+    accel_job_t *job;
+    accel_comm_t *comm;
+    accel_rng_t rng;
+    accel_dtype_t dtype; /* of the compute copy */
+    accel_dtype_t wire;
+    double clip; /* the setting; 0: none */
+    size_t bucket;
+    void *stage; /* `bucket` elements on their way, when they need another
+                    type or place */
+
+    accel_model_t *models; /* all that were created */
+    accel_model_t *model;  /* the prepared ones, borrowed */
+    accel_optimizer_t *optimizer;
+    accel_schedule_t *schedule;
+    accel_loader_t **loaders;
+    size_t nloaders;
+    accel_scaler_t *scaler; /* fp16 only */
+    ax_extra_t *extras;
+    size_t nextras;
+
+    /* The accumulation group. */
+    int accumulate;
+    int micro;      /* backward passes ended in it */
+    int begun;      /* accel_backward_begin() without its end */
+    bool complete;  /* the last backward pass ended it */
+    bool stepped;   /* and a step used it up */
+    bool moved;     /* that step was a real update */
+    double unscale; /* what the gradients are to be multiplied by */
+    ax_verdict_t verdict;
+
+    uint64_t steps; /* tried */
+    uint64_t skipped;
+    uint64_t row; /* skipped one after the other at the lowest scale */
+    bool skipped_last;
+    bool stop;
+    char *saved; /* where the state of `saved_step` was saved last */
+    uint64_t saved_step;
+    int trigger; /* atomic: set from any thread */
+};
+
+/* ---- model.c, compare.c -------------------------------------------------- */
+
+/* Names of parameters and of registered state: parts of paths in
+ * checkpoints. */
+bool ax_name_is_good(const char *name);
+
+/* The accelerator goes: its models lose their memory. */
+void ax_models_orphan(accel_t *accel);
+
+/* ACCEL_ERR_PROTO, with the first parameter that differs, unless all ranks
+ * have the same model. Collective. */
+accel_status_t ax_model_compare(const accel_model_t *model);
+
+/* Writes the compute copies from the masters. */
+accel_status_t ax_model_round(const accel_model_t *model);
+
+/* ---- bucket.c ------------------------------------------------------------ */
+
+/* A run of gradients that lies in one piece. */
+typedef struct ax_piece {
+    float *data;
+    size_t count;
+} ax_piece_t;
+
+/* How many pieces the model's gradients have, and piece `index`: first all
+ * that the library owns together, then each of the caller's. */
+size_t ax_pieces(const accel_model_t *model);
+ax_piece_t ax_piece(const accel_model_t *model, size_t index);
+
+/* Takes the staging memory if averaging needs it. Collective. */
+accel_status_t ax_bucket_open(accel_t *accel);
+
+/* gradients = mean over all ranks of (gradients / micro). Collective. */
+accel_status_t ax_bucket_average(accel_t *accel, int micro);
+
+/* ---- step.c -------------------------------------------------------------- */
+
+accel_status_t ax_step(void *context);
+accel_status_t ax_step_zero_grad(void *context);
+bool ax_step_moved(void *context);
+
+/* Between two groups, with gradients of zero: where loading leaves off. */
+void ax_step_reset(accel_t *accel);
+
+/* ---- stop.c -------------------------------------------------------------- */
+
+/* Catches SIGTERM and `signal`; 0 catches nothing at all. */
+accel_status_t ax_stop_open(int signal);
+
+/* Gives the signals back to those who had them. */
+void ax_stop_close(void);
+
+#define AX_STOP_TIME 1000 /* larger than any signal */
+
+/* Whether this rank was told to stop: the number of the signal, AX_STOP_TIME
+ * when the job's end is near, else 0. Called once a step. */
+int ax_stop_wanted(void);
+
+/* How long a save took: the margin before the end has to cover one more. */
+void ax_stop_saved(uint64_t ns);
+
+#endif
