@@ -2,6 +2,8 @@
  * same verdict in the same words, and none waits for one that has left. */
 #include "job_priv.h"
 
+#include "base/spec.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,35 +97,38 @@ static void put_ranks(struct text *text, const accel_job_t *job,
         }
 }
 
-/* The value of `key` in "a=1,b=2"; false: not in it, so it is the default. */
-static bool value_in(const char *summary, const char *key, size_t length,
+/* The value of a key in "a=1,b=2"; not in it means the default. */
+static void value_in(const char *summary, const char *key, size_t length,
                      char *out, size_t room)
 {
+    char name[32];
+
     for (const char *at = summary; at; at = strchr(at, ',')) {
         at += *at == ',';
         if (strncmp(at, key, length) == 0 && at[length] == '=') {
-            size_t n = strcspn(at + length + 1, ",");
-            snprintf(out, room, "%.*s", (int)(n < 64 ? n : 64),
-                     at + length + 1);
-            return true;
+            at += length + 1;
+            snprintf(out, room, "%.*s", (int)strcspn(at, ","), at);
+            return;
         }
     }
-    snprintf(out, room, "the default");
-    return false;
+    snprintf(name, sizeof name, "%.*s", (int)length, key);
+    const ax_key_t *known = ax_spec_find(name);
+    snprintf(out, room, "%s", known ? known->fallback : "the default");
 }
 
-/* The first key of `a` whose value is another in `b`: "precision: fp16 ... " */
-static bool put_key(struct text *text, const char *a, const char *b)
+/* The first key that `usual` or `strange` names with different values. */
+static bool put_key(struct text *text, const char *keys, const char *usual,
+                    const char *strange)
 {
-    char va[80], vb[80];
+    char u[80], s[80];
 
-    for (const char *at = a; at && *at; at = strchr(at, ',')) {
+    for (const char *at = keys; at && *at; at = strchr(at, ',')) {
         at += *at == ',';
         size_t n = strcspn(at, "=,");
-        value_in(a, at, n, va, sizeof va);
-        value_in(b, at, n, vb, sizeof vb);
-        if (strcmp(va, vb) != 0) {
-            put(text, "%.*s is %s here and %s there", (int)n, at, vb, va);
+        value_in(usual, at, n, u, sizeof u);
+        value_in(strange, at, n, s, sizeof s);
+        if (strcmp(u, s) != 0) {
+            put(text, "%.*s is %s, not %s", (int)n, at, s, u);
             return true;
         }
     }
@@ -182,8 +187,8 @@ static accel_status_t fail_settings(const accel_job_t *job,
     put(&text, count == 1 ? " runs" : " run");
     put(&text, " with other settings than rank %d on %s: ", normal,
         job->nodes.names[job->nodes.node_of[normal]]);
-    if (!put_key(&text, usual.summary, strange.summary) &&
-        !put_key(&text, strange.summary, usual.summary))
+    if (!put_key(&text, usual.summary, usual.summary, strange.summary) &&
+        !put_key(&text, strange.summary, usual.summary, strange.summary))
         put(&text, "compare \"accel env\" on both");
     if (usual.spec && !strange.spec)
         put(&text, "; is the accel plugin missing there?");

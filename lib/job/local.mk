@@ -16,3 +16,9 @@ lib_libaccel_core_la_SOURCES += \
 check_PROGRAMS += tests/multi/mp_job
 tests_multi_mp_job_CPPFLAGS = $(core_cppflags)
 tests_multi_mp_job_LDADD = lib/libaccel_core.la
+
+unit_tests += tests/unit/test_job tests/unit/test_job_oob
+tests_unit_test_job_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_job_LDADD = $(unit_ldadd)
+tests_unit_test_job_oob_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_job_oob_LDADD = $(unit_ldadd)
