@@ -6,3 +6,12 @@ lib_libaccel_core_la_SOURCES += \
 	lib/net/net.h \
 	lib/net/seg.c \
 	lib/net/seg.h
+
+if HAVE_UCX
+module_LTLIBRARIES += lib/accel_ucx.la
+lib_accel_ucx_la_SOURCES = lib/net/ucx.c
+lib_accel_ucx_la_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
+lib_accel_ucx_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
+lib_accel_ucx_la_LIBADD = $(UCX_LIBS)
+lib_accel_ucx_la_LDFLAGS = -module -avoid-version -shared
+endif

@@ -20,6 +20,7 @@
 typedef struct ax_net_req {
     void *handle; /* the transport's; NULL when there is nothing to test */
     size_t bytes; /* a finished receive: how many came */
+    bool receives;
     bool done;
     accel_status_t status; /* once done; an error has no record */
 } ax_net_req_t;

@@ -1,0 +1,399 @@
+/*
+ * accel_ucx.so: the transport between nodes over UCX, tagged messages, one
+ * worker. Memory shared inside a node is not UCX's business here: its
+ * shared-memory transports are off, which also makes several nodes on one
+ * machine behave as several nodes.
+ */
+#include "net/net.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <ucp/api/ucp.h>
+#include <ucs/debug/log_def.h>
+
+struct peer {
+    struct ucx *net;
+    ucp_ep_h ep;
+    const char *failed; /* why the way to it is broken */
+};
+
+struct ucx {
+    ucp_context_h context;
+    ucp_worker_h worker;
+    ucp_address_t *address;
+    size_t address_bytes;
+    struct peer *peers;
+    int nodes;
+    char about[96];
+};
+
+static const ax_mod_host_t *host;
+
+/* ---- what UCX would print --------------------------------------------------
+ */
+
+/* Set while this thread is in UCX on our behalf: MPI in the same process may
+ * use UCX as well, and its messages are not ours to hide. */
+static _Thread_local int inside;
+
+static ucs_log_func_rc_t take_line(const char *file, unsigned line,
+                                   const char *function, ucs_log_level_t level,
+                                   const ucs_log_component_config_t *component,
+                                   const char *format, va_list args)
+{
+    char text[512];
+
+    (void)file;
+    (void)line;
+    (void)function;
+    (void)component;
+    if (!inside || level == UCS_LOG_LEVEL_FATAL || getenv("UCX_LOG_LEVEL"))
+        return UCS_LOG_FUNC_RC_CONTINUE;
+    if (level <= UCS_LOG_LEVEL_WARN) {
+        vsnprintf(text, sizeof text, format, args);
+        host->log(AX_LOG_DEBUG, "net: ucx: %s", text);
+    }
+    return UCS_LOG_FUNC_RC_STOP;
+}
+
+static accel_status_t fail(ucs_status_t status, const char *what)
+{
+    accel_status_t st =
+        status == UCS_ERR_NO_MEMORY ? ACCEL_ERR_NOMEM : ACCEL_ERR_UNSUPPORTED;
+    return host->fail(st, "net: ucx: %s: %s", what, ucs_status_string(status));
+}
+
+/* ---- open -------------------------------------------------------------------
+ */
+
+static accel_status_t open_context(struct ucx *net)
+{
+    ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES |
+                                         UCP_PARAM_FIELD_ESTIMATED_NUM_EPS |
+                                         UCP_PARAM_FIELD_NAME,
+                           .features = UCP_FEATURE_TAG,
+                           .estimated_num_eps = (size_t)net->nodes,
+                           .name = "accel"};
+    ucp_config_t *config;
+    ucs_status_t status = ucp_config_read(NULL, NULL, &config);
+
+    if (status != UCS_OK)
+        return fail(status, "reading its settings");
+    if (!getenv("UCX_TLS"))
+        status = ucp_config_modify(config, "TLS", "^sm");
+    if (status == UCS_OK)
+        status = ucp_init(&params, config, &net->context);
+    ucp_config_release(config);
+    return status == UCS_OK ? ACCEL_OK : fail(status, "ucp_init");
+}
+
+static accel_status_t open_worker(struct ucx *net)
+{
+    ucp_worker_params_t params = {.field_mask =
+                                      UCP_WORKER_PARAM_FIELD_THREAD_MODE,
+                                  .thread_mode = UCS_THREAD_MODE_SERIALIZED};
+    ucp_worker_attr_t attr = {.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS |
+                                            UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS,
+                              .address_flags =
+                                  UCP_WORKER_ADDRESS_FLAG_NET_ONLY};
+    ucs_status_t status =
+        ucp_worker_create(net->context, &params, &net->worker);
+
+    if (status != UCS_OK)
+        return fail(status, "ucp_worker_create");
+    status = ucp_worker_query(net->worker, &attr);
+    if (status != UCS_OK)
+        return fail(status, "ucp_worker_query");
+    net->address = attr.address;
+    net->address_bytes = attr.address_length;
+    return ACCEL_OK;
+}
+
+static void ucx_close(void *self, uint64_t timeout_ns);
+
+static accel_status_t ucx_open(const ax_mod_host_t *lent, int nodes, void **out)
+{
+    struct ucx *net = calloc(1, sizeof *net);
+    accel_status_t st;
+    bool first = !host;
+
+    host = lent;
+    if (net)
+        net->peers = calloc((size_t)nodes, sizeof *net->peers);
+    if (!net || !net->peers) {
+        free(net);
+        return host->fail(ACCEL_ERR_NOMEM, "net: ucx: no memory");
+    }
+    net->nodes = nodes;
+    for (int k = 0; k < nodes; k++)
+        net->peers[k].net = net;
+    if (first)
+        ucs_log_push_handler(take_line);
+    snprintf(net->about, sizeof net->about, "UCX %s", ucp_get_version_string());
+    inside++;
+    st = open_context(net);
+    if (st == ACCEL_OK)
+        st = open_worker(net);
+    inside--;
+    if (st != ACCEL_OK) {
+        ucx_close(net, 0);
+        return st;
+    }
+    *out = net;
+    return ACCEL_OK;
+}
+
+static accel_status_t ucx_address(void *self, const void **address,
+                                  size_t *bytes)
+{
+    struct ucx *net = self;
+
+    *address = net->address;
+    *bytes = net->address_bytes;
+    return ACCEL_OK;
+}
+
+static void peer_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
+{
+    struct peer *peer = arg;
+
+    (void)ep;
+    if (!peer->failed)
+        peer->failed = ucs_status_string(status);
+}
+
+static accel_status_t ucx_connect(void *self, int peer, const void *address,
+                                  size_t bytes)
+{
+    struct ucx *net = self;
+    ucp_ep_params_t params = {
+        .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
+                      UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                      UCP_EP_PARAM_FIELD_ERR_HANDLER,
+        .err_mode = UCP_ERR_HANDLING_MODE_PEER,
+        .err_handler = {.cb = peer_failed, .arg = &net->peers[peer]}};
+    /* UCX reads past a record's end when the address is cut: it must be a
+     * copy of its own, aligned */
+    void *copy = malloc(bytes ? bytes : 1);
+
+    if (!copy)
+        return host->fail(ACCEL_ERR_NOMEM, "net: ucx: no memory");
+    memcpy(copy, address, bytes);
+    params.address = copy;
+    inside++;
+    ucs_status_t status =
+        ucp_ep_create(net->worker, &params, &net->peers[peer].ep);
+    inside--;
+    free(copy);
+    return status == UCS_OK ? ACCEL_OK : fail(status, "ucp_ep_create");
+}
+
+/* ---- messages ---------------------------------------------------------------
+ */
+
+static accel_status_t status_of(ucs_status_t status)
+{
+    if (status == UCS_OK)
+        return ACCEL_OK;
+    return status == UCS_ERR_MESSAGE_TRUNCATED ? ACCEL_ERR_PROTO
+                                               : ACCEL_ERR_PEER;
+}
+
+static void finish(ax_net_req_t *req, ucs_status_t status)
+{
+    req->handle = NULL;
+    req->done = true;
+    req->status = status_of(status);
+}
+
+static accel_status_t ucx_send(void *self, int peer, uint64_t tag,
+                               const void *data, size_t bytes,
+                               ax_net_req_t *req)
+{
+    struct ucx *net = self;
+    ucp_request_param_t param = {.op_attr_mask = 0};
+
+    *req = (ax_net_req_t){.bytes = bytes};
+    if (net->peers[peer].failed) {
+        finish(req, UCS_ERR_CONNECTION_RESET);
+        return ACCEL_OK;
+    }
+    inside++;
+    ucs_status_ptr_t handle =
+        ucp_tag_send_nbx(net->peers[peer].ep, data, bytes, tag, &param);
+    inside--;
+    if (UCS_PTR_IS_PTR(handle))
+        req->handle = handle;
+    else
+        finish(req, UCS_PTR_RAW_STATUS(handle));
+    return ACCEL_OK;
+}
+
+static accel_status_t ucx_recv(void *self, uint64_t tag, uint64_t mask,
+                               void *data, size_t bytes, ax_net_req_t *req)
+{
+    struct ucx *net = self;
+    ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FLAG_NO_IMM_CMPL};
+
+    *req = (ax_net_req_t){.receives = true};
+    inside++;
+    ucs_status_ptr_t handle =
+        ucp_tag_recv_nbx(net->worker, data, bytes, tag, mask, &param);
+    inside--;
+    if (!UCS_PTR_IS_PTR(handle))
+        return fail(UCS_PTR_RAW_STATUS(handle), "ucp_tag_recv_nbx");
+    req->handle = handle;
+    return ACCEL_OK;
+}
+
+static bool ucx_test(void *self, ax_net_req_t *req)
+{
+    ucp_tag_recv_info_t info = {.length = 0};
+    ucs_status_t status;
+
+    (void)self;
+    if (!req->handle)
+        return req->done;
+    status = req->receives ? ucp_tag_recv_request_test(req->handle, &info)
+                           : ucp_request_check_status(req->handle);
+    if (status == UCS_INPROGRESS)
+        return false;
+    if (req->receives)
+        req->bytes = info.length;
+    ucp_request_free(req->handle);
+    finish(req, status);
+    return true;
+}
+
+static void ucx_cancel(void *self, ax_net_req_t *req)
+{
+    struct ucx *net = self;
+
+    if (!req->handle)
+        return;
+    inside++;
+    if (req->receives)
+        ucp_request_cancel(net->worker, req->handle);
+    ucp_request_free(req->handle);
+    inside--;
+    finish(req, UCS_ERR_CANCELED);
+}
+
+static bool ucx_progress(void *self)
+{
+    struct ucx *net = self;
+
+    inside++;
+    unsigned moved = ucp_worker_progress(net->worker);
+    inside--;
+    return moved != 0;
+}
+
+static const char *ucx_failed(void *self, int peer)
+{
+    struct ucx *net = self;
+
+    return net->peers[peer].failed;
+}
+
+static const char *ucx_about(void *self)
+{
+    struct ucx *net = self;
+
+    return net->about;
+}
+
+/* ---- close -----------------------------------------------------------------
+ */
+
+static void *start_close(struct peer *peer, bool force)
+{
+    ucp_request_param_t param = {.op_attr_mask =
+                                     force ? UCP_OP_ATTR_FIELD_FLAGS : 0,
+                                 .flags = force ? UCP_EP_CLOSE_FLAG_FORCE : 0};
+    ucs_status_ptr_t handle = ucp_ep_close_nbx(peer->ep, &param);
+
+    return UCS_PTR_IS_PTR(handle) ? handle : NULL;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* Closes all ways, those in order with what is still in their buffers. */
+static void close_peers(struct ucx *net, uint64_t timeout_ns)
+{
+    uint64_t end = now_ns() + timeout_ns;
+    void **handles = calloc((size_t)net->nodes, sizeof *handles);
+    struct timespec nap = {.tv_nsec = 20000};
+    int busy = handles != NULL;
+
+    for (int k = 0; handles && k < net->nodes; k++)
+        if (net->peers[k].ep)
+            handles[k] = start_close(&net->peers[k],
+                                     net->peers[k].failed || !timeout_ns);
+    while (busy && now_ns() < end) {
+        unsigned moved = ucp_worker_progress(net->worker);
+        busy = 0;
+        for (int k = 0; k < net->nodes; k++) {
+            if (handles[k] &&
+                ucp_request_check_status(handles[k]) != UCS_INPROGRESS) {
+                ucp_request_free(handles[k]);
+                handles[k] = NULL;
+            }
+            busy += handles[k] != NULL;
+        }
+        if (busy && !moved)
+            nanosleep(&nap, NULL);
+    }
+    for (int k = 0; handles && k < net->nodes; k++)
+        if (handles[k])
+            ucp_request_free(handles[k]);
+    free(handles);
+}
+
+static void ucx_close(void *self, uint64_t timeout_ns)
+{
+    struct ucx *net = self;
+
+    inside++;
+    if (net->worker) {
+        close_peers(net, timeout_ns);
+        if (net->address)
+            ucp_worker_release_address(net->worker, net->address);
+        ucp_worker_destroy(net->worker);
+    }
+    if (net->context)
+        ucp_cleanup(net->context);
+    inside--;
+    free(net->peers);
+    free(net);
+}
+
+static const ax_net_ops_t ops = {.abi = AX_NET_ABI,
+                                 .name = "ucx",
+                                 .open = ucx_open,
+                                 .close = ucx_close,
+                                 .address = ucx_address,
+                                 .connect = ucx_connect,
+                                 .send = ucx_send,
+                                 .recv = ucx_recv,
+                                 .test = ucx_test,
+                                 .cancel = ucx_cancel,
+                                 .progress = ucx_progress,
+                                 .failed = ucx_failed,
+                                 .about = ucx_about};
+
+extern const ax_module_t accel_module;
+__attribute__((visibility("default")))
+const ax_module_t accel_module = {.abi = AX_MOD_ABI,
+                                  .kind = "net",
+                                  .name = "ucx",
+                                  .made = ACCEL_VERSION,
+                                  .ops = &ops};
