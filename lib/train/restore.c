@@ -1,0 +1,451 @@
+/* Loading the state: first everything that can be refused, then the arrays. */
+#include "state_priv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- which checkpoint ---------------------------------------------------- */
+
+/* NULL means what the settings say. `named`: somebody asked for this one, so
+ * that its absence is an error and not a fresh start. */
+static accel_status_t choose(const accel_t *accel, const char **path,
+                             bool *named)
+{
+    const char *resume = ax_settings_str(accel->settings, "resume");
+
+    *named = true;
+    if (*path)
+        return ACCEL_OK;
+    if (strcmp(resume, "no") == 0)
+        return ax_fail(ACCEL_ERR_NOTFOUND,
+                       "load_state: nothing to resume: the setting resume is "
+                       "\"no\"");
+    *named = strcmp(resume, "auto") != 0;
+    *path = *named ? resume : ax_settings_str(accel->settings, "checkpoint");
+    return ACCEL_OK;
+}
+
+static accel_status_t open_ckpt(accel_t *accel, const char *path,
+                                accel_ckpt_t **ckpt)
+{
+    const char *given = path;
+    bool named;
+    accel_status_t st = choose(accel, &path, &named);
+
+    if (st != ACCEL_OK)
+        return st;
+    st = accel_ckpt_open(accel->comm, path, ckpt);
+    if (st == ACCEL_ERR_NOTFOUND && named && !given)
+        return ax_fail_prefix(ACCEL_ERR_ARG, "load_state: resume=%s", path);
+    return st == ACCEL_OK ? st : ax_fail_prefix(st, "load_state");
+}
+
+/* ---- is it this program's? ----------------------------------------------- */
+
+static bool begins(const char *name, const char *with)
+{
+    return strncmp(name, with, strlen(with)) == 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const accel_ckpt_part_t *)a)->name,
+                  ((const accel_ckpt_part_t *)b)->name);
+}
+
+static bool in_list(const ax_parts_t *sorted, const char *name)
+{
+    accel_ckpt_part_t key = {.name = name};
+
+    return bsearch(&key, sorted->part, sorted->count, sizeof key, by_name) !=
+           NULL;
+}
+
+/* A program that only evaluates prepares a model and nothing else. */
+static bool may_be_left(const accel_t *accel, const char *name)
+{
+    if (begins(name, "train/"))
+        return true;
+    if (begins(name, "optimizer/"))
+        return !accel->optimizer;
+    return begins(name, "loader/") && accel->nloaders == 0;
+}
+
+static accel_status_t check_missing(const accel_ckpt_t *ckpt,
+                                    const ax_parts_t *parts)
+{
+    for (size_t i = 0; i < parts->count; i++) {
+        accel_ckpt_part_t found;
+        if (accel_ckpt_find(ckpt, parts->part[i].name, &found) != ACCEL_OK)
+            return ax_fail(ACCEL_ERR_ARG,
+                           "load_state: %s has no %s, which this program "
+                           "needs: it was saved with another model, optimizer "
+                           "or number of loaders",
+                           accel_ckpt_path(ckpt), parts->part[i].name);
+    }
+    return ACCEL_OK;
+}
+
+static accel_status_t check_extra(const accel_t *accel,
+                                  const accel_ckpt_t *ckpt,
+                                  const ax_parts_t *parts)
+{
+    for (size_t i = 0; i < accel_ckpt_count(ckpt); i++) {
+        accel_ckpt_part_t part;
+        accel_status_t st = accel_ckpt_at(ckpt, i, &part);
+        if (st != ACCEL_OK)
+            return st;
+        if (begins(part.name, "state/") || may_be_left(accel, part.name) ||
+            in_list(parts, part.name))
+            continue;
+        return ax_fail(ACCEL_ERR_ARG,
+                       "load_state: %s holds %s, which this program does not "
+                       "have: prepare the same model, optimizer and loaders "
+                       "before loading",
+                       accel_ckpt_path(ckpt), part.name);
+    }
+    return ACCEL_OK;
+}
+
+/* Registered states are told apart by name, so that the error can name it. */
+static accel_status_t check_extras(const accel_t *accel,
+                                   const accel_ckpt_t *ckpt)
+{
+    for (size_t i = 0; i < accel_ckpt_count(ckpt); i++) {
+        accel_ckpt_part_t part;
+        bool known = false;
+        accel_ckpt_at(ckpt, i, &part);
+        if (!begins(part.name, "state/"))
+            continue;
+        const char *name = part.name + strlen("state/");
+        size_t length = strcspn(name, "/");
+        for (size_t k = 0; k < accel->nextras && !known; k++)
+            known = strlen(accel->extras[k].name) == length &&
+                    strncmp(accel->extras[k].name, name, length) == 0;
+        if (!known)
+            return ax_fail(ACCEL_ERR_ARG,
+                           "load_state: %s holds the registered state %.*s: "
+                           "call accel_register_state() for it before loading",
+                           accel_ckpt_path(ckpt), (int)length, name);
+    }
+    return ACCEL_OK;
+}
+
+/* ---- the small numbers --------------------------------------------------- */
+
+typedef struct restore {
+    accel_t *accel;
+    accel_ckpt_t *ckpt;
+    int ranks; /* that saved */
+    ax_numbers_t n;
+    ax_load_t *loads;
+    ax_parts_t small;
+    ax_parts_t large;
+} restore_t;
+
+static accel_status_t check_counters(const restore_t *r)
+{
+    const uint64_t *c = r->n.counters;
+    bool schedule = r->accel->schedule != NULL;
+
+    if (c[AX_COUNT_FORMAT] != AX_STATE_FORMAT)
+        return ax_fail(ACCEL_ERR_VERSION,
+                       "load_state: %s has state of format %llu; accel %s "
+                       "reads %d",
+                       accel_ckpt_path(r->ckpt),
+                       (unsigned long long)c[AX_COUNT_FORMAT], ACCEL_VERSION,
+                       AX_STATE_FORMAT);
+    if (!r->accel->optimizer || schedule == (c[AX_COUNT_SCHEDULE] != 0))
+        return ACCEL_OK;
+    return ax_fail(ACCEL_ERR_ARG,
+                   "load_state: %s was saved with%s a schedule, this program "
+                   "prepared %s",
+                   accel_ckpt_path(r->ckpt), schedule ? "out" : "",
+                   schedule ? "one" : "none");
+}
+
+/* The scaler is a matter of this run's precision, not of the saved one's. */
+static bool has_scaler(const restore_t *r)
+{
+    accel_ckpt_part_t found;
+
+    return accel_ckpt_find(r->ckpt, "train/scale", &found) == ACCEL_OK &&
+           accel_ckpt_find(r->ckpt, "train/scaler", &found) == ACCEL_OK;
+}
+
+static accel_status_t list_small(restore_t *r)
+{
+    accel_t *accel = r->accel;
+    bool same = r->ranks == accel_size(accel);
+    bool scaler = accel->scaler && has_scaler(r);
+
+    ax_parts_numbers(&r->small, accel, &r->n, scaler);
+    if (same)
+        ax_parts_rng(&r->small, accel, &r->n);
+    for (size_t i = 0; i < accel->nextras; i++) {
+        const char *name = accel->extras[i].name;
+        ax_load_t *l = &r->loads[i];
+        l->all = calloc((size_t)r->ranks, sizeof *l->all);
+        if (!l->all)
+            r->small.failed = true;
+        accel_ckpt_part_t part = ax_part_vector(ACCEL_U64, &l->version, 1);
+        ax_parts_add(&r->small, &part, "state/%s/version", name);
+        part = ax_part_vector(ACCEL_U64, l->all, (uint64_t)r->ranks);
+        ax_parts_add(&r->small, &part, "state/%s/bytes", name);
+    }
+    return ax_parts_check(&r->small);
+}
+
+/* ---- registered state ---------------------------------------------------- */
+
+/* Each rank takes its own; a rank that did not exist takes that of another. */
+static accel_status_t place(const restore_t *r, const ax_extra_t *e,
+                            ax_load_t *l)
+{
+    int mine = accel_rank(r->accel) % r->ranks;
+
+    if (l->version > e->version)
+        return ax_fail(ACCEL_ERR_VERSION,
+                       "load_state: the registered state %s was saved as "
+                       "version %llu; this program knows version %u",
+                       e->name, (unsigned long long)l->version, e->version);
+    l->first = l->total = 0;
+    for (int k = 0; k < r->ranks; k++) {
+        if (k < mine)
+            l->first += l->all[k];
+        if (__builtin_add_overflow(l->total, l->all[k], &l->total))
+            return ax_fail(ACCEL_ERR_CORRUPT,
+                           "load_state: state/%s/bytes does not add up",
+                           e->name);
+    }
+    l->bytes = (size_t)l->all[mine];
+    l->data = malloc(l->bytes + 1);
+    if (!l->data)
+        return ax_fail(ACCEL_ERR_NOMEM,
+                       "load_state: out of memory for %zu bytes of %s",
+                       l->bytes, e->name);
+    return ACCEL_OK;
+}
+
+static accel_status_t list_extras(restore_t *r)
+{
+    for (size_t i = 0; i < r->accel->nextras; i++) {
+        const ax_extra_t *e = &r->accel->extras[i];
+        ax_load_t *l = &r->loads[i];
+        accel_status_t st = place(r, e, l);
+        if (st != ACCEL_OK)
+            return st;
+        if (l->total == 0)
+            continue;
+        accel_ckpt_part_t part = {.dtype = ACCEL_U8,
+                                  .ndim = 1,
+                                  .shape = {l->total},
+                                  .first = l->first,
+                                  .count = l->bytes,
+                                  .data = l->data};
+        ax_parts_add(&r->large, &part, "state/%s/data", e->name);
+    }
+    return ax_parts_check(&r->large);
+}
+
+static accel_status_t hand_over(const restore_t *r)
+{
+    for (size_t i = 0; i < r->accel->nextras; i++) {
+        const ax_extra_t *e = &r->accel->extras[i];
+        const ax_load_t *l = &r->loads[i];
+        int rc = e->load(e->context, l->data, l->bytes, (uint32_t)l->version);
+        if (rc != 0)
+            return ax_fail(ACCEL_ERR_IO,
+                           "load_state: %s: its load function returned %d for "
+                           "version %llu",
+                           e->name, rc, (unsigned long long)l->version);
+    }
+    return ACCEL_OK;
+}
+
+/* ---- putting it in place ------------------------------------------------- */
+
+/* Streams below 2^24 are the ranks' own; these are no run's before the same
+ * step. */
+static void new_stream(restore_t *r)
+{
+    accel_t *accel = r->accel;
+    uint64_t stream = (accel->steps + 1) << 24 | (uint64_t)accel_rank(accel);
+
+    accel_rng_init(&accel->rng, accel->rng.seed, stream);
+    if (accel_is_main(accel))
+        ax_log(AX_LOG_WARN,
+               "load_state: %s was saved by %d ranks, this run has %d: "
+               "weights, moments, counters and the place in the data are "
+               "exact, random numbers begin new streams",
+               accel_ckpt_path(r->ckpt), r->ranks, accel_size(accel));
+}
+
+static accel_status_t set_scaler(restore_t *r)
+{
+    const uint64_t *s = r->n.scaler;
+
+    if (!r->accel->scaler || !has_scaler(r))
+        return ACCEL_OK;
+    return accel_scaler_set_state(
+        r->accel->scaler,
+        &(accel_scaler_state_t){
+            .scale = r->n.scale, .good = s[0], .skipped = s[1], .row = s[2]});
+}
+
+/* What may still be refused, before the weights are touched. */
+static accel_status_t set_places(restore_t *r)
+{
+    accel_t *accel = r->accel;
+    accel_status_t st = set_scaler(r);
+
+    for (size_t i = 0; st == ACCEL_OK && i < accel->nloaders; i++)
+        st = accel_loader_set_state(accel->loaders[i], &r->n.loaders[i]);
+    return st == ACCEL_OK ? st : ax_fail_prefix(st, "load_state");
+}
+
+static accel_status_t set_numbers(restore_t *r)
+{
+    accel_t *accel = r->accel;
+    const uint64_t *c = r->n.counters;
+    accel_status_t st = ACCEL_OK;
+
+    accel->steps = c[AX_COUNT_STEPS];
+    accel->skipped = c[AX_COUNT_SKIPPED];
+    accel->row = c[AX_COUNT_ROW];
+    accel->skipped_last = false;
+    if (accel->schedule)
+        ax_schedule_set_steps(accel->schedule, c[AX_COUNT_SCHEDULED]);
+    if (accel->optimizer) {
+        ax_optimizer_set_steps(accel->optimizer, c[AX_COUNT_UPDATES]);
+        /* After the schedule's: the program may have set another rate. */
+        st = accel_optimizer_set_lr(accel->optimizer, r->n.lr);
+    }
+    if (r->ranks == accel_size(accel))
+        accel->rng = r->n.rng;
+    else
+        new_stream(r);
+    return st;
+}
+
+static accel_status_t finish(restore_t *r)
+{
+    accel_t *accel = r->accel;
+    accel_status_t st;
+
+    if ((st = set_numbers(r)) != ACCEL_OK ||
+        (st = ax_model_round(accel->model)) != ACCEL_OK)
+        return st;
+    ax_step_reset(accel);
+    if ((st = ax_step_zero_grad(accel)) != ACCEL_OK)
+        return st;
+    return hand_over(r);
+}
+
+/* The directory a checkpoint lies in: saving there again, before the next
+ * step, would save the same. */
+static void note_place(accel_t *accel, const char *path)
+{
+    char *dir = strdup(path);
+    char *slash = dir ? strrchr(dir, '/') : NULL;
+
+    if (slash && slash != dir) {
+        *slash = '\0';
+        ax_state_note(accel, dir);
+    }
+    free(dir);
+}
+
+/* ---- loading ------------------------------------------------------------- */
+
+static accel_status_t check_load(const accel_t *accel)
+{
+    if (!accel->model)
+        return ax_fail(ACCEL_ERR_STATE,
+                       "load_state: give the model and all else to "
+                       "accel_prepare() first");
+    if (!accel->complete || accel->begun)
+        return ax_fail(ACCEL_ERR_STATE,
+                       "load_state: inside an accumulation group");
+    return ACCEL_OK;
+}
+
+static accel_status_t load_numbers(restore_t *r)
+{
+    accel_t *accel = r->accel;
+    accel_status_t st;
+
+    r->ranks = accel_ckpt_ranks(r->ckpt);
+    r->loads = calloc(accel->nextras + 1, sizeof *r->loads);
+    r->n.loaders = calloc(accel->nloaders + 1, sizeof *r->n.loaders);
+    if (!r->loads || !r->n.loaders || r->ranks < 1)
+        st = ax_fail(ACCEL_ERR_NOMEM, "load_state: out of memory");
+    else
+        st = list_small(r);
+    ax_parts_arrays(&r->large, accel);
+    if (st == ACCEL_OK)
+        st = check_extras(accel, r->ckpt);
+    if (st == ACCEL_OK)
+        st = check_missing(r->ckpt, &r->small);
+    if ((st = ax_comm_agree(accel->comm, st)) != ACCEL_OK)
+        return st;
+    st = accel_ckpt_read(r->ckpt, r->small.part, r->small.count);
+    return st == ACCEL_OK ? check_counters(r) : st;
+}
+
+static accel_status_t check_all(restore_t *r)
+{
+    ax_parts_t all = {0};
+    accel_status_t st = list_extras(r);
+
+    if (st == ACCEL_OK)
+        st = check_missing(r->ckpt, &r->large);
+    for (size_t i = 0; i < r->small.count; i++)
+        ax_parts_add(&all, &r->small.part[i], "%s", r->small.part[i].name);
+    for (size_t i = 0; i < r->large.count; i++)
+        ax_parts_add(&all, &r->large.part[i], "%s", r->large.part[i].name);
+    if (st == ACCEL_OK)
+        st = ax_parts_check(&all);
+    qsort(all.part, all.count, sizeof *all.part, by_name);
+    if (st == ACCEL_OK)
+        st = check_extra(r->accel, r->ckpt, &all);
+    ax_parts_free(&all);
+    return ax_comm_agree(r->accel->comm, st);
+}
+
+static accel_status_t load(restore_t *r)
+{
+    accel_t *accel = r->accel;
+    accel_status_t st;
+
+    if ((st = load_numbers(r)) != ACCEL_OK || (st = check_all(r)) != ACCEL_OK ||
+        (st = ax_comm_agree(accel->comm, set_places(r))) != ACCEL_OK)
+        return st;
+    st = accel_ckpt_read(r->ckpt, r->large.part, r->large.count);
+    if (st != ACCEL_OK)
+        return st;
+    if ((st = ax_comm_agree(accel->comm, finish(r))) != ACCEL_OK)
+        return st;
+    note_place(accel, accel_ckpt_path(r->ckpt));
+    ax_log(AX_LOG_INFO, "load_state: going on after step %llu of %s",
+           (unsigned long long)accel->steps, accel_ckpt_path(r->ckpt));
+    return ACCEL_OK;
+}
+
+accel_status_t accel_load_state(accel_t *accel, const char *path)
+{
+    restore_t r = {.accel = accel};
+    accel_status_t st;
+
+    if ((st = ax_comm_agree(accel->comm, check_load(accel))) != ACCEL_OK ||
+        (st = open_ckpt(accel, path, &r.ckpt)) != ACCEL_OK)
+        return st;
+    st = load(&r);
+    ax_loads_free(accel, r.loads);
+    free(r.n.loaders);
+    ax_parts_free(&r.small);
+    ax_parts_free(&r.large);
+    accel_ckpt_close(r.ckpt);
+    return st;
+}

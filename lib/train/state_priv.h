@@ -1,0 +1,89 @@
+/*
+ * The state of a training run as arrays of a checkpoint: state.c lists and
+ * saves them, restore.c loads them.
+ *
+ *   model/NAME            f32   the master weights
+ *   optimizer/m/NAME      f32   moments, as far as the optimizer has them
+ *   optimizer/v/NAME      f32
+ *   train/counters        u64   see the enum below
+ *   train/lr              f64   the optimizer's rate
+ *   train/scale           f64   fp16: the loss scale
+ *   train/scaler          u64   fp16: good, skipped, row
+ *   train/rng             u64   [ranks][3]: seed, stream, position
+ *   loader/N              u64   the place of prepared loader N
+ *   state/NAME/version    u64   registered state
+ *   state/NAME/bytes      u64   [ranks]: how long each rank's is
+ *   state/NAME/data       u8    one rank's after the other's
+ */
+#ifndef AX_STATE_PRIV_H
+#define AX_STATE_PRIV_H
+
+#include "train_priv.h"
+
+#define AX_STATE_FORMAT 1
+
+enum {
+    AX_COUNT_FORMAT = 0,
+    AX_COUNT_STEPS,
+    AX_COUNT_SKIPPED,
+    AX_COUNT_ROW,
+    AX_COUNT_UPDATES,   /* of the optimizer */
+    AX_COUNT_SCHEDULED, /* moves of the schedule */
+    AX_COUNT_SCHEDULE,  /* 1: there was a schedule */
+    AX_COUNT_ACCUMULATE,
+    AX_COUNTERS
+};
+
+/* Everything of fixed length. */
+typedef struct ax_numbers {
+    uint64_t counters[AX_COUNTERS];
+    double lr;
+    double scale;
+    uint64_t scaler[3];
+    accel_rng_t rng;
+    accel_loader_state_t *loaders; /* as many as are prepared */
+} ax_numbers_t;
+
+/* A registered state on its way. */
+typedef struct ax_load {
+    void *data; /* this rank's */
+    size_t bytes;
+    uint64_t version;
+    uint64_t *all;  /* every rank's length */
+    uint64_t first; /* of this rank's bytes among all, and all together */
+    uint64_t total;
+} ax_load_t;
+
+/* A list of parts that owns their names. */
+typedef struct ax_parts {
+    accel_ckpt_part_t *part;
+    size_t count;
+    size_t room;
+    bool failed; /* no memory: said once, at the end */
+} ax_parts_t;
+
+void ax_parts_add(ax_parts_t *parts, const accel_ckpt_part_t *part,
+                  const char *format, ...) ACCEL_PRINTF(3, 4);
+accel_status_t ax_parts_check(const ax_parts_t *parts);
+void ax_parts_free(ax_parts_t *parts);
+
+/* Weights and moments. */
+void ax_parts_arrays(ax_parts_t *parts, const accel_t *accel);
+
+/* What has a fixed length, in `numbers`: with the loss scaler or without; and
+ * the random numbers of as many ranks as there are. */
+void ax_parts_numbers(ax_parts_t *parts, const accel_t *accel,
+                      ax_numbers_t *numbers, bool scaler);
+void ax_parts_rng(ax_parts_t *parts, const accel_t *accel,
+                  ax_numbers_t *numbers);
+
+/* A replicated array of one dimension. */
+accel_ckpt_part_t ax_part_vector(accel_dtype_t dtype, void *data,
+                                 uint64_t count);
+
+void ax_loads_free(const accel_t *accel, ax_load_t *loads);
+
+/* The present step is saved in `dir`. */
+void ax_state_note(accel_t *accel, const char *dir);
+
+#endif

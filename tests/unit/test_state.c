@@ -1,0 +1,520 @@
+/* state: what is saved comes back, bit for bit; what does not fit is named. */
+#include "unit/train_rig.h"
+
+#include <ftw.h>
+#include <unistd.h>
+
+static char dir[64];
+
+static int remove_entry(const char *path, const struct stat *st, int type,
+                        struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+static int make_dir(void **state)
+{
+    (void)state;
+    snprintf(dir, sizeof dir, "/tmp/accel-test-state-XXXXXX");
+    return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+    (void)state;
+    return nftw(dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* ---- a run that depends on everything ------------------------------------ */
+
+#define STEPS 14 /* of 5 batches an epoch, two a step: the tail is short */
+
+static accel_optimizer_options_t adamw = {
+    .size = sizeof adamw, .lr = 0.1, .weight_decay = 0.01};
+static accel_schedule_options_t cosine = {
+    .size = sizeof cosine, .kind = ACCEL_COSINE, .warmup = 3, .total = 20};
+static accel_scaler_options_t scaler = {
+    .size = sizeof scaler, .init = 65536, .interval = 3};
+
+static rig_options_t whole(const char *spec)
+{
+    return (rig_options_t){.spec = spec,
+                           .elements = 7,
+                           .samples = 10,
+                           .batch = 2,
+                           .optimizer = &adamw,
+                           .schedule = &cosine,
+                           .scaler = &scaler};
+}
+
+/* Gradients from the data, the weights and the random numbers; one overflow. */
+static void pass(rig_t *rig, const accel_batch_t *batch)
+{
+    const float *x = batch->data[0];
+    float *grad = accel_param_grad(rig->w);
+    const float *w = accel_param_data(rig->w);
+    float scale = accel_backward_begin(rig->accel);
+
+    for (int i = 0; i < 7; i++)
+        grad[i] += scale * (0.1F * x[0] - 0.03F * x[1] + w[i] +
+                            accel_rng_uniform(accel_get_rng(rig->accel)));
+    if (accel_steps(rig->accel) == 4)
+        grad[3] = INFINITY;
+    OK(accel_backward_end(rig->accel));
+    OK(accel_optimizer_step(rig->optimizer));
+    OK(accel_schedule_step(rig->schedule));
+    OK(accel_optimizer_zero_grad(rig->optimizer));
+}
+
+static void train_until(rig_t *rig, uint64_t steps)
+{
+    accel_batch_t batch;
+
+    while (accel_steps(rig->accel) < steps) {
+        accel_status_t st = accel_loader_next(rig->loader, &batch);
+        if (st == ACCEL_OK)
+            pass(rig, &batch);
+        else
+            assert_int_equal(st, ACCEL_END);
+    }
+}
+
+typedef struct end {
+    float w[7];
+    double lr;
+    double scale;
+    uint64_t updates;
+    uint64_t skipped;
+    uint32_t random;
+    uint64_t epoch;
+} end_t;
+
+static end_t end_of(rig_t *rig)
+{
+    end_t e;
+
+    memset(&e, 0, sizeof e); /* it is compared byte by byte */
+    memcpy(e.w, accel_param_data(rig->w), sizeof e.w);
+    e.lr = accel_optimizer_lr(rig->optimizer);
+    e.scale = accel_loss_scale(rig->accel);
+    e.updates = accel_optimizer_steps(rig->optimizer);
+    e.skipped = accel_steps_skipped(rig->accel);
+    e.random = accel_rng_u32(accel_get_rng(rig->accel));
+    e.epoch = accel_loader_epoch(rig->loader);
+    return e;
+}
+
+/* Broken off after each step in turn and taken up by a new process. */
+static void resuming_anywhere_changes_no_bit(void **state)
+{
+    static const char *const specs[] = {
+        "fp16,accumulate=2,seed=3",
+        "bf16,accumulate=1,seed=4",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(specs); i++) {
+        rig_options_t o = whole(specs[i]);
+        rig_t rig;
+        end_t through, resumed;
+        rig_open(&rig, &o);
+        train_until(&rig, STEPS);
+        through = end_of(&rig);
+        rig_close(&rig);
+        assert_int_equal(through.skipped, 1);
+        assert_true(through.epoch >= 2);
+
+        for (uint64_t at = 0; at < STEPS; at++) {
+            char sub[96];
+            snprintf(sub, sizeof sub, "%s/%zu-%d", dir, i, (int)at);
+            rig_open(&rig, &o);
+            train_until(&rig, at);
+            OK(accel_save_state(rig.accel, sub));
+            rig_close(&rig);
+            rig_open(&rig, &o);
+            OK(accel_load_state(rig.accel, sub));
+            assert_int_equal(accel_steps(rig.accel), at);
+            train_until(&rig, STEPS);
+            resumed = end_of(&rig);
+            assert_memory_equal(&through, &resumed, sizeof through);
+            rig_close(&rig);
+        }
+    }
+}
+
+/* Saving changes nothing in the run that saves. */
+static void saving_leaves_the_run_alone(void **state)
+{
+    rig_options_t o = whole("fp16,seed=3");
+    rig_t rig;
+    end_t quiet, saving;
+
+    (void)state;
+    rig_open(&rig, &o);
+    train_until(&rig, STEPS);
+    quiet = end_of(&rig);
+    rig_close(&rig);
+    rig_open(&rig, &o);
+    for (uint64_t at = 1; at <= STEPS; at++) {
+        train_until(&rig, at);
+        OK(accel_save_state(rig.accel, dir));
+    }
+    saving = end_of(&rig);
+    assert_memory_equal(&quiet, &saving, sizeof quiet);
+
+    /* And one process may go back in its own history. */
+    OK(accel_load_state(rig.accel, dir));
+    assert_int_equal(accel_steps(rig.accel), STEPS);
+    char path[96];
+    snprintf(path, sizeof path, "%s/step-00000003", dir);
+    OK(accel_load_state(rig.accel, path));
+    assert_int_equal(accel_steps(rig.accel), 3);
+    train_until(&rig, STEPS);
+    saving = end_of(&rig);
+    assert_memory_equal(&quiet, &saving, sizeof quiet);
+    rig_close(&rig);
+}
+
+static void the_setting_names_the_directory(void **state)
+{
+    char spec[128];
+    rig_t rig;
+
+    (void)state;
+    snprintf(spec, sizeof spec, "checkpoint=%s/set,resume=auto", dir);
+    rig_open(&rig, &(rig_options_t){.spec = spec});
+    assert_int_equal(accel_load_state(rig.accel, NULL), ACCEL_ERR_NOTFOUND);
+    rig_train(&rig, 1);
+    OK(accel_save_state(rig.accel, NULL));
+    OK(accel_save_state(rig.accel, NULL)); /* twice at one step is no error */
+    rig_close(&rig);
+
+    rig_open(&rig, &(rig_options_t){.spec = spec});
+    OK(accel_load_state(rig.accel, NULL));
+    assert_true(rig_weight(&rig) == -1);
+    OK(accel_save_state(rig.accel, NULL)); /* nor right after loading */
+    rig_close(&rig);
+
+    /* Without resume the same call finds nothing, and says why. */
+    snprintf(spec, sizeof spec, "checkpoint=%s/set", dir);
+    rig_open(&rig, &(rig_options_t){.spec = spec});
+    assert_int_equal(accel_load_state(rig.accel, NULL), ACCEL_ERR_NOTFOUND);
+    assert_non_null(strstr(accel_last_error()->text, "resume"));
+    rig_close(&rig);
+
+    /* A checkpoint that was asked for by name must be there. */
+    snprintf(spec, sizeof spec, "resume=%s/absent", dir);
+    rig_open(&rig, &(rig_options_t){.spec = spec});
+    assert_int_equal(accel_load_state(rig.accel, NULL), ACCEL_ERR_ARG);
+    assert_int_equal(accel_load_state(rig.accel, "/nonexistent"),
+                     ACCEL_ERR_NOTFOUND);
+    rig_close(&rig);
+    snprintf(spec, sizeof spec, "resume=%s/set/step-00000001", dir);
+    rig_open(&rig, &(rig_options_t){.spec = spec});
+    OK(accel_load_state(rig.accel, NULL));
+    assert_true(rig_weight(&rig) == -1);
+    rig_close(&rig);
+}
+
+static void a_step_that_others_saved_is_refused(void **state)
+{
+    rig_t rig;
+
+    (void)state;
+    for (int run = 0; run < 2; run++) {
+        rig_open(&rig, &(rig_options_t){0});
+        rig_train(&rig, 1);
+        assert_int_equal(accel_save_state(rig.accel, dir),
+                         run ? ACCEL_ERR_STATE : ACCEL_OK);
+        rig_close(&rig);
+    }
+}
+
+static void groups_are_not_broken(void **state)
+{
+    rig_t rig;
+
+    (void)state;
+    rig_open(&rig, &(rig_options_t){.spec = "accumulate=2"});
+    rig_train(&rig, 1);
+    assert_int_equal(accel_save_state(rig.accel, dir), ACCEL_ERR_STATE);
+    assert_non_null(strstr(accel_last_error()->text, "1 of 2"));
+    assert_int_equal(accel_load_state(rig.accel, dir), ACCEL_ERR_STATE);
+    rig_backward(&rig, 1);
+    assert_int_equal(accel_save_state(rig.accel, dir), ACCEL_ERR_STATE);
+    OK(accel_optimizer_step(rig.optimizer));
+    OK(accel_save_state(rig.accel, dir));
+    rig_close(&rig);
+}
+
+/* ---- another program ----------------------------------------------------- */
+
+static void save_one(const rig_options_t *o)
+{
+    rig_t rig;
+
+    rig_open(&rig, o);
+    rig_train(&rig, 1);
+    OK(accel_save_state(rig.accel, dir));
+    rig_close(&rig);
+}
+
+static void refuses(const rig_options_t *o, accel_status_t want,
+                    const char *text)
+{
+    rig_t rig;
+
+    rig_open(&rig, o);
+    float before = rig_weight(&rig);
+    assert_int_equal(accel_load_state(rig.accel, dir), want);
+    assert_non_null(strstr(accel_last_error()->text, text));
+    assert_true(rig_weight(&rig) == before);
+    rig_close(&rig);
+}
+
+static void another_model_is_refused(void **state)
+{
+    rig_t rig;
+
+    (void)state;
+    save_one(&(rig_options_t){.elements = 3});
+    refuses(&(rig_options_t){.elements = 4}, ACCEL_ERR_ARG, "model/w");
+
+    shut_out_environment();
+    rig = (rig_t){0};
+    OK(accel_open(NULL, &rig.accel));
+    OK(accel_model_create(rig.accel, &rig.model));
+    OK(accel_model_add(
+        rig.model, ACCEL_PARAM(.name = "v", .ndim = 1, .shape = {3}), NULL));
+    OK(accel_prepare(rig.accel, ACCEL_PREPARE(.model = rig.model)));
+    assert_int_equal(accel_load_state(rig.accel, dir), ACCEL_ERR_ARG);
+    assert_non_null(strstr(accel_last_error()->text, "has no model/v"));
+    rig_close(&rig);
+}
+
+static void more_parameters_than_ours_are_refused(void **state)
+{
+    rig_t rig = {0};
+
+    (void)state;
+    shut_out_environment();
+    OK(accel_open(NULL, &rig.accel));
+    OK(accel_model_create(rig.accel, &rig.model));
+    OK(accel_model_add(rig.model, ACCEL_PARAM(.name = "w"), NULL));
+    OK(accel_model_add(rig.model, ACCEL_PARAM(.name = "x"), NULL));
+    OK(accel_prepare(rig.accel, ACCEL_PREPARE(.model = rig.model)));
+    OK(accel_save_state(rig.accel, dir));
+    rig_close(&rig);
+    refuses(&(rig_options_t){.optimizer = ACCEL_OPTIMIZER(.kind = ACCEL_SGD)},
+            ACCEL_ERR_ARG, "train/lr");
+    rig = (rig_t){0};
+    OK(accel_open(NULL, &rig.accel));
+    OK(accel_model_create(rig.accel, &rig.model));
+    OK(accel_model_add(rig.model, ACCEL_PARAM(.name = "w"), NULL));
+    OK(accel_prepare(rig.accel, ACCEL_PREPARE(.model = rig.model)));
+    assert_int_equal(accel_load_state(rig.accel, dir), ACCEL_ERR_ARG);
+    assert_non_null(strstr(accel_last_error()->text, "holds model/x"));
+    rig_close(&rig);
+}
+
+static void another_optimizer_or_schedule_is_refused(void **state)
+{
+    (void)state;
+    save_one(&(rig_options_t){.schedule = ACCEL_SCHEDULE(.warmup = 2)});
+    refuses(&(rig_options_t){.optimizer = ACCEL_OPTIMIZER(.lr = 1),
+                             .schedule = ACCEL_SCHEDULE(.warmup = 2)},
+            ACCEL_ERR_ARG, "optimizer/m/w");
+    refuses(&(rig_options_t){0}, ACCEL_ERR_ARG, "schedule");
+}
+
+static void other_loaders_are_refused(void **state)
+{
+    (void)state;
+    save_one(&(rig_options_t){.samples = 4});
+    refuses(&(rig_options_t){.samples = 5}, ACCEL_ERR_PROTO, "dataset");
+}
+
+/* To evaluate, the model alone is enough. */
+static void a_model_alone_can_be_loaded(void **state)
+{
+    rig_t rig = {0};
+
+    (void)state;
+    save_one(&(rig_options_t){.samples = 4,
+                              .optimizer = ACCEL_OPTIMIZER(.lr = 1),
+                              .schedule = ACCEL_SCHEDULE(.warmup = 1),
+                              .spec = "fp16"});
+    shut_out_environment();
+    OK(accel_open(NULL, &rig.accel));
+    OK(accel_model_create(rig.accel, &rig.model));
+    OK(accel_model_add(
+        rig.model, ACCEL_PARAM(.name = "w", .ndim = 1, .shape = {1}), &rig.w));
+    OK(accel_prepare(rig.accel, ACCEL_PREPARE(.model = rig.model)));
+    OK(accel_load_state(rig.accel, dir));
+    assert_true(fabsf(rig_weight(&rig) + 1) < 1e-3F);
+    rig_close(&rig);
+}
+
+/* The compute copy follows the weights that were loaded. */
+static void the_precision_may_change(void **state)
+{
+    rig_t rig;
+
+    (void)state;
+    save_one(&(rig_options_t){.spec = "fp16"});
+    rig_open(&rig, &(rig_options_t){.spec = "bf16"});
+    OK(accel_load_state(rig.accel, dir));
+    assert_int_equal(*(const uint16_t *)accel_param_compute(rig.w), 0xbf80);
+    rig_close(&rig);
+    rig_open(&rig, &(rig_options_t){.spec = "fp16"});
+    OK(accel_load_state(rig.accel, dir));
+    assert_true(accel_loss_scale(rig.accel) == 65536);
+    rig_close(&rig);
+}
+
+/* ---- registered state ---------------------------------------------------- */
+
+typedef struct own {
+    char text[32];
+    uint32_t version; /* that load was told */
+    int fail;
+} own_t;
+
+static int save_own(void *context, void **data, size_t *bytes)
+{
+    own_t *own = context;
+
+    *bytes = strlen(own->text);
+    *data = *bytes ? strdup(own->text) : NULL;
+    return own->fail;
+}
+
+static int load_own(void *context, const void *data, size_t bytes,
+                    uint32_t version)
+{
+    own_t *own = context;
+
+    memset(own->text, 0, sizeof own->text);
+    memcpy(own->text, data, bytes);
+    own->version = version;
+    return own->fail;
+}
+
+static accel_status_t enrol(rig_t *rig, const char *name, uint32_t version,
+                            own_t *own)
+{
+    return accel_register_state(rig->accel, name, version, save_own, load_own,
+                                own);
+}
+
+static void registered_state_is_kept_by_name(void **state)
+{
+    own_t a = {.text = "first"}, b = {.text = "second, longer"}, c = {0};
+    rig_t rig;
+
+    (void)state;
+    rig_open(&rig, &(rig_options_t){0});
+    OK(enrol(&rig, "b", 1, &b));
+    OK(enrol(&rig, "a", 7, &a));
+    OK(enrol(&rig, "empty", 0, &c));
+    OK(accel_save_state(rig.accel, dir));
+    rig_close(&rig);
+
+    own_t a2 = {0}, b2 = {0}, c2 = {.text = "to be emptied"};
+    rig_open(&rig, &(rig_options_t){0});
+    OK(enrol(&rig, "empty", 0, &c2));
+    OK(enrol(&rig, "a", 9, &a2)); /* later release: is told it was 7 */
+    OK(enrol(&rig, "b", 1, &b2));
+    OK(accel_load_state(rig.accel, dir));
+    assert_string_equal(a2.text, "first");
+    assert_int_equal(a2.version, 7);
+    assert_string_equal(b2.text, "second, longer");
+    assert_string_equal(c2.text, "");
+    rig_close(&rig);
+}
+
+static void registered_state_that_does_not_fit_is_named(void **state)
+{
+    own_t own = {.text = "x"};
+    rig_t rig;
+
+    (void)state;
+    rig_open(&rig, &(rig_options_t){0});
+    OK(enrol(&rig, "mine", 2, &own));
+    OK(accel_save_state(rig.accel, dir));
+    rig_close(&rig);
+
+    rig_open(&rig, &(rig_options_t){0}); /* extra in the checkpoint */
+    assert_int_equal(accel_load_state(rig.accel, dir), ACCEL_ERR_ARG);
+    assert_non_null(strstr(accel_last_error()->text, "state mine"));
+    OK(enrol(&rig, "mine", 1, &own)); /* older than the saved one */
+    assert_int_equal(accel_load_state(rig.accel, dir), ACCEL_ERR_VERSION);
+    assert_non_null(strstr(accel_last_error()->text, "version 2"));
+    rig_close(&rig);
+
+    rig_open(&rig, &(rig_options_t){0}); /* missing from it */
+    OK(enrol(&rig, "mine", 2, &own));
+    OK(enrol(&rig, "more", 2, &own));
+    assert_int_equal(accel_load_state(rig.accel, dir), ACCEL_ERR_ARG);
+    assert_non_null(strstr(accel_last_error()->text, "state/more"));
+    rig_close(&rig);
+
+    rig_open(&rig, &(rig_options_t){0}); /* its function refuses */
+    OK(enrol(&rig, "mine", 2, &own));
+    own.fail = 5;
+    assert_int_equal(accel_load_state(rig.accel, dir), ACCEL_ERR_IO);
+    assert_non_null(strstr(accel_last_error()->text, "returned 5"));
+    rig_train(&rig, 1);
+    assert_int_equal(accel_save_state(rig.accel, dir), ACCEL_ERR_IO);
+    assert_non_null(strstr(accel_last_error()->text, "returned 5"));
+    own.fail = 0;
+    OK(accel_save_state(rig.accel, dir));
+    rig_close(&rig);
+}
+
+static void registering_is_checked(void **state)
+{
+    own_t own = {0};
+    rig_t rig;
+
+    (void)state;
+    rig_open(&rig, &(rig_options_t){0});
+    OK(enrol(&rig, "a", 1, &own));
+    assert_int_equal(enrol(&rig, "a", 1, &own), ACCEL_ERR_ARG);
+    assert_int_equal(enrol(&rig, "a/b", 1, &own), ACCEL_ERR_ARG);
+    assert_int_equal(enrol(&rig, NULL, 1, &own), ACCEL_ERR_ARG);
+    assert_int_equal(
+        accel_register_state(rig.accel, "b", 1, save_own, NULL, &own),
+        ACCEL_ERR_ARG);
+    assert_int_equal(
+        accel_register_state(rig.accel, "b", 1, NULL, load_own, &own),
+        ACCEL_ERR_ARG);
+    rig_close(&rig);
+}
+
+#define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, remove_dir)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_DIR(resuming_anywhere_changes_no_bit),
+        IN_DIR(saving_leaves_the_run_alone),
+        IN_DIR(the_setting_names_the_directory),
+        IN_DIR(a_step_that_others_saved_is_refused),
+        IN_DIR(groups_are_not_broken),
+        IN_DIR(another_model_is_refused),
+        IN_DIR(more_parameters_than_ours_are_refused),
+        IN_DIR(another_optimizer_or_schedule_is_refused),
+        IN_DIR(other_loaders_are_refused),
+        IN_DIR(a_model_alone_can_be_loaded),
+        IN_DIR(the_precision_may_change),
+        IN_DIR(registered_state_is_kept_by_name),
+        IN_DIR(registered_state_that_does_not_fit_is_named),
+        cmocka_unit_test(registering_is_checked),
+    };
+
+    return cmocka_run_group_tests_name("state", tests, NULL, NULL);
+}
