@@ -13,7 +13,20 @@ lib_libaccel_core_la_SOURCES += \
 	lib/train/restore.c \
 	lib/train/stop.c
 
-unit_tests += tests/unit/test_state
+unit_tests += \
+	tests/unit/test_train \
+	tests/unit/test_model \
+	tests/unit/test_state \
+	tests/unit/test_stop
+tests_unit_test_train_SOURCES = tests/unit/test_train.c tests/unit/train_rig.h
+tests_unit_test_train_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_train_LDADD = $(unit_ldadd)
+tests_unit_test_model_SOURCES = tests/unit/test_model.c tests/unit/train_rig.h
+tests_unit_test_model_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_model_LDADD = $(unit_ldadd)
 tests_unit_test_state_SOURCES = tests/unit/test_state.c tests/unit/train_rig.h
 tests_unit_test_state_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_state_LDADD = $(unit_ldadd)
+tests_unit_test_stop_SOURCES = tests/unit/test_stop.c tests/unit/train_rig.h
+tests_unit_test_stop_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_stop_LDADD = $(unit_ldadd)

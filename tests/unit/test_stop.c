@@ -1,0 +1,166 @@
+/* stop: signals and the end of the job, and that the program's own handlers go
+ * on working. */
+#include "unit/train_rig.h"
+
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t own_calls;
+static volatile sig_atomic_t own_pid;
+
+static void own_handler(int signal)
+{
+    (void)signal;
+    own_calls++;
+}
+
+static void own_action(int signal, siginfo_t *info, void *context)
+{
+    (void)signal;
+    (void)context;
+    own_calls++;
+    own_pid = info->si_pid;
+}
+
+static const struct {
+    const char *spec;
+    int signal;
+    bool stops;
+} signal_cases[] = {
+    {"no", SIGTERM, true},          {"no", SIGUSR2, true},
+    {"signal=URG", SIGURG, true},   {"signal=URG", SIGTERM, true},
+    {"signal=TERM", SIGTERM, true}, {"signal=URG", SIGCHLD, false},
+};
+
+static void a_signal_stops_after_the_next_step(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(signal_cases); i++) {
+        rig_t rig;
+        rig_open(&rig, &(rig_options_t){.spec = signal_cases[i].spec});
+        OK(accel_set_accumulate(rig.accel, 2));
+        raise(signal_cases[i].signal);
+        assert_false(accel_should_stop(rig.accel));
+        rig_train(&rig, 1); /* no step yet */
+        assert_false(accel_should_stop(rig.accel));
+        rig_train(&rig, 1);
+        assert_int_equal(accel_should_stop(rig.accel), signal_cases[i].stops);
+        rig_train(&rig, 1);
+        assert_int_equal(accel_should_stop(rig.accel), signal_cases[i].stops);
+        rig_close(&rig);
+    }
+}
+
+/* A stop of one accelerator is no stop of the next one. */
+static void stops_end_with_the_accelerator(void **state)
+{
+    rig_t rig;
+
+    (void)state;
+    rig_open(&rig, &(rig_options_t){0});
+    raise(SIGTERM);
+    rig_close(&rig);
+    rig_open(&rig, &(rig_options_t){0});
+    rig_train(&rig, 1);
+    assert_false(accel_should_stop(rig.accel));
+    rig_close(&rig);
+}
+
+static void own_handlers_still_run(void **state)
+{
+    struct sigaction action = {.sa_handler = own_handler}, now;
+    rig_t rig;
+
+    (void)state;
+    sigaction(SIGTERM, &action, NULL);
+    action =
+        (struct sigaction){.sa_sigaction = own_action, .sa_flags = SA_SIGINFO};
+    sigaction(SIGUSR2, &action, NULL);
+    own_calls = own_pid = 0;
+    rig_open(&rig, &(rig_options_t){0});
+    raise(SIGTERM);
+    assert_int_equal(own_calls, 1);
+    raise(SIGUSR2);
+    assert_int_equal(own_calls, 2);
+    assert_int_equal(own_pid, getpid());
+    rig_train(&rig, 1);
+    assert_true(accel_should_stop(rig.accel));
+    rig_close(&rig);
+
+    /* And closing gives them their place back. */
+    sigaction(SIGTERM, NULL, &now);
+    assert_true(now.sa_handler == own_handler);
+    sigaction(SIGUSR2, NULL, &now);
+    assert_true(now.sa_sigaction == own_action);
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGUSR2, SIG_DFL);
+}
+
+static void a_later_handler_is_left_in_place(void **state)
+{
+    struct sigaction now;
+    rig_t rig;
+
+    (void)state;
+    rig_open(&rig, &(rig_options_t){0});
+    signal(SIGTERM, own_handler);
+    rig_close(&rig);
+    sigaction(SIGTERM, NULL, &now);
+    assert_true(now.sa_handler == own_handler);
+    signal(SIGTERM, SIG_DFL);
+}
+
+static void none_installs_nothing(void **state)
+{
+    struct sigaction now;
+    rig_t rig;
+
+    (void)state;
+    rig_open(&rig, &(rig_options_t){.spec = "signal=none"});
+    sigaction(SIGTERM, NULL, &now);
+    assert_true(now.sa_handler == SIG_DFL);
+    sigaction(SIGUSR2, NULL, &now);
+    assert_true(now.sa_handler == SIG_DFL);
+    rig_close(&rig);
+}
+
+/* The end of the job, as the plugin and Slurm hand it over. */
+static void the_end_of_the_job_stops(void **state)
+{
+    static const struct {
+        int64_t seconds; /* from now; 0: not known */
+        bool stops;
+    } cases[] = {{0, false}, {7200, false}, {60, true}, {-5, true}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char text[32];
+        rig_t rig;
+        snprintf(text, sizeof text, "%lld",
+                 (long long)time(NULL) + (long long)cases[i].seconds);
+        setenv("SLURM_JOB_END_TIME", text, 1);
+        if (cases[i].seconds == 0)
+            unsetenv("SLURM_JOB_END_TIME");
+        rig_open(&rig, &(rig_options_t){0});
+        rig_train(&rig, 1);
+        assert_int_equal(accel_should_stop(rig.accel), cases[i].stops);
+        rig_close(&rig);
+    }
+    unsetenv("SLURM_JOB_END_TIME");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_signal_stops_after_the_next_step),
+        cmocka_unit_test(stops_end_with_the_accelerator),
+        cmocka_unit_test(own_handlers_still_run),
+        cmocka_unit_test(a_later_handler_is_left_in_place),
+        cmocka_unit_test(none_installs_nothing),
+        cmocka_unit_test(the_end_of_the_job_stops),
+    };
+
+    unsetenv("ACCEL_END_TIME");
+    return cmocka_run_group_tests_name("stop", tests, NULL, NULL);
+}
