@@ -23,3 +23,11 @@ spank_spank_accel_la_LDFLAGS = -module -avoid-version -shared \
 	-Wl,--version-script=$(srcdir)/spank/spank_accel.map
 EXTRA_spank_spank_accel_la_DEPENDENCIES = spank/spank_accel.map
 EXTRA_DIST += spank/spank_accel.map
+
+if HAVE_SLURM
+unit_tests += tests/unit/test_spank
+endif
+tests_unit_test_spank_SOURCES = tests/unit/test_spank.c $(spank_sources)
+tests_unit_test_spank_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS) \
+	$(CMOCKA_CFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)
+tests_unit_test_spank_LDADD = $(CMOCKA_LIBS)
