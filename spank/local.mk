@@ -31,3 +31,12 @@ tests_unit_test_spank_SOURCES = tests/unit/test_spank.c $(spank_sources)
 tests_unit_test_spank_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS) \
 	$(CMOCKA_CFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)
 tests_unit_test_spank_LDADD = $(CMOCKA_LIBS)
+
+# srun itself loads no instrumented plugin
+if HAVE_SLURM
+cluster_tests += tests/cluster/spank.bats
+if !SANITIZER
+local_tests += tests/unit/spank.bats
+endif
+endif
+EXTRA_DIST += tests/unit/spank.bats tests/cluster/spank.bats

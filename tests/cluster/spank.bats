@@ -1,0 +1,227 @@
+# The plugin in a whole Slurm: what reaches the tasks, and what does not.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    with=$BATS_TEST_DIRNAME/with-cluster
+    top_srcdir=${top_srcdir:-$(cd "$BATS_TEST_DIRNAME/../.." && pwd)}
+    export top_srcdir
+    plugin=$top_builddir/spank/.libs/spank_accel.so
+    export job=$top_builddir/tests/multi/mp_job
+    [ -e "$plugin" ]
+    cd "$BATS_TEST_TMPDIR" || return
+    # What a caller has set must not look like what the plugin sets.
+    unset OMP_NUM_THREADS SLURM_MPI_TYPE "${!ACCEL_@}"
+    if [ -n "${top_builddir-}" ]; then
+        export ACCEL_MODULE_DIR=$top_builddir/lib/.libs
+    fi
+    # A task's variables that are ours, one line a task.
+    cat >mine <<'END'
+#!/bin/sh
+echo "task$SLURM_PROCID spec=${ACCEL_SPEC-unset} mpi=${SLURM_MPI_TYPE-unset}" \
+    "pmix=${PMIX_NAMESPACE+set} omp=${OMP_NUM_THREADS-unset}" \
+    "end=${ACCEL_END_TIME+set} sent=${SLURM_ACCEL_END_TIME-}${SLURM_ACCEL_MPI-}"
+END
+    chmod +x mine
+}
+
+@test "every task gets the SPEC, PMIx, threads and the job's end" {
+    run "$with" -N 3 srun -N3 -n3 --accel=fp16,clip=1 ./mine
+    [ "$status" -eq 0 ]
+    for i in 0 1 2; do
+        grep -qE "^task$i spec=fp16,clip=1 mpi=unset pmix=set omp=[1-9][0-9]* \
+end=set sent=\$" <<<"$output"
+    done
+}
+
+@test "--accel alone means the site's defaults" {
+    run "$with" -N 1 sh -c 'srun --accel ./mine; srun --accel= ./mine'
+    [ "$status" -eq 0 ]
+    [ "$(grep -c "^task0 spec= mpi=unset pmix=set" <<<"$output")" -eq 2 ]
+}
+
+@test "the user's choice of MPI wins, in an option or a variable" {
+    run "$with" -N 1 sh -c 'srun --mpi=none --accel ./mine
+        srun --accel --mpi=none ./mine
+        SLURM_MPI_TYPE=pmi2 srun --accel ./mine'
+    [ "$status" -eq 0 ]
+    [ "$(grep -c "pmix= " <<<"$output")" -eq 3 ]
+    grep -q "mpi=pmi2" <<<"$output" # the variable was the user's: it stays
+    echo "required $plugin mpi=keep" >stack
+    ACCEL_PLUGSTACK=$PWD/stack run "$with" -N 1 srun --accel ./mine
+    grep -q "pmix= " <<<"$output"
+}
+
+@test "other limits on what a job inherits do not lose the SPEC" {
+    run "$with" -N 1 sh -c "srun --export=NONE --accel=fp16 $PWD/mine
+        srun --export=HOME --accel=fp16 $PWD/mine"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c "spec=fp16 mpi=unset pmix=set .*end=set" <<<"$output")" -eq 2 ]
+}
+
+# The names of all variables of a task, and the values of those that do not
+# change from one job to the next.
+task_variables() {
+    ACCEL_PLUGSTACK=$1 "$with" -N 1 sh -c 'srun -n1 env ||
+        exit; srun -n1 ./ignored --accel=fp16' |
+        grep -v 'acl\.\|_PORT=\|JOB_START_TIME\|JOB_END_TIME\|ACCEL_PLUGSTACK' |
+        sed -E 's/^(SLURM_(JOB_ID|JOBID|STEP_ID|STEPID|TASK_PID|SRUN_COMM[^=]*|'\
+'STEP_LAUNCHER_PORT|WORKING_CLUSTER|TOPOLOGY[^=]*)|_|BASH[^=]*|SHLVL)=.*/\1/' |
+        sort
+}
+
+@test "a job without --accel has no variable more than without the plugin" {
+    printf '#!/bin/sh\nenv\n' >ignored
+    chmod +x ignored
+    echo "required $plugin" >with
+    : >without
+    task_variables "$PWD/with" >a
+    task_variables "$PWD/without" >b
+    grep -q SLURM_PROCID a
+    diff a b
+}
+
+@test "srun hostname is as it was" {
+    run "$with" -N 2 srun -N2 hostname
+    [ "$status" -eq 0 ]
+    [ "$output" = "$(uname -n; uname -n)" ]
+}
+
+@test "sruns in a script inherit, override and switch off" {
+    cat >job.sh <<'END'
+#!/bin/sh
+#SBATCH --accel=bf16
+#SBATCH -N2
+echo batch ${ACCEL_SPEC-unset} ${OMP_NUM_THREADS-unset}
+srun -N2 ./mine | sed 's/^/plain /'
+srun -N2 --accel=fp16 ./mine | sed 's/^/fp16 /'
+srun -N2 --accel ./mine | sed 's/^/alone /'
+srun -N2 --accel=off ./mine | sed 's/^/off /'
+srun -N1 --accel=fp16 sh -c 'srun --overlap -N1 ./mine' | sed 's/^/nested /'
+srun -N1 sh -c 'srun --overlap -N1 --accel=off ./mine' | sed 's/^/nooff /'
+END
+    run "$with" -N 2 sh -c 'sbatch -W -o out job.sh; cat out'
+    [ "$status" -eq 0 ]
+    grep -qx "batch bf16 unset" <<<"$output"
+    [ "$(grep -c "^plain task. spec=bf16 mpi=unset pmix=set" \
+        <<<"$output")" -eq 2 ]
+    [ "$(grep -c "^fp16 task. spec=fp16 mpi=unset pmix=set" \
+        <<<"$output")" -eq 2 ]
+    [ "$(grep -c "^alone task. spec= mpi=unset pmix=set" \
+        <<<"$output")" -eq 2 ]
+    [ "$(grep -cE "^off task. spec=unset mpi=unset pmix= omp=unset end= sent=$" \
+        <<<"$output")" -eq 2 ]
+    grep -q "^nested task0 spec=bf16 mpi=unset pmix=set" <<<"$output"
+    # PMIX_NAMESPACE of the outer step is there: only srun could take it away.
+    grep -q "^nooff task0 spec=unset mpi=unset" <<<"$output"
+}
+
+@test "salloc hands down what it was given, with a value or without" {
+    run "$with" -N 2 sh -c 'salloc -N2 --accel=fp16,,x=1 true
+        salloc -N2 --accel=fp16 srun -N2 ./mine
+        salloc -N2 --accel srun -N2 ./mine'
+    [ "$status" -eq 0 ]
+    grep -q "^accel: salloc: --accel=fp16,,x=1: " <<<"$output"
+    [ "$(grep -c "spec=fp16 mpi=unset pmix=set" <<<"$output")" -eq 2 ]
+    [ "$(grep -c "spec= mpi=unset pmix=set" <<<"$output")" -eq 2 ]
+}
+
+@test "a wrong value creates no job" {
+    printf '#!/bin/sh\n#SBATCH --accel=fp17\ntouch ran\n' >job.sh
+    run "$with" -N 1 sh -c 'sbatch job.sh; srun --accel=fp17 touch ran
+        srun --accel fp16 touch ran; scontrol show job'
+    [ "$(grep -c 'no fp32 fp16 bf16' <<<"$output")" -eq 2 ]
+    grep -q 'write --accel=fp16' <<<"$output"
+    grep -q 'No jobs in the system' <<<"$output"
+    [ ! -e ran ]
+}
+
+@test "threads follow the task's mask; OMP_NUM_THREADS is the user's" {
+    run "$with" -N 1 -c 2 -C TaskPlugin=task/affinity sh -c '
+        srun -n1 -c1 --accel ./mine
+        OMP_NUM_THREADS=8 srun -n1 -c1 --accel ./mine'
+    [ "$status" -eq 0 ]
+    grep -q "omp=1 " <<<"$output"
+    grep -q "omp=8 " <<<"$output"
+    # One CPU for the inner step of a job with four: what is left is one.
+    cat >job.sh <<'END'
+#!/bin/sh
+#SBATCH -c 2 --accel=fp16
+srun -n1 -c1 ./mine
+END
+    run "$with" -N 1 -c 2 -C TaskPlugin=task/affinity \
+        sh -c 'sbatch -W -o out job.sh; cat out'
+    grep -q "omp=1 " <<<"$output"
+}
+
+@test "one world, or none: never as many as there are tasks" {
+    run "$with" -N 2 srun -N2 -n4 --accel=fp16 "$job"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c "^world 4 " <<<"$output")" -eq 4 ]
+    run "$with" -N 2 srun -N2 -n4 "$job"
+    [ "$status" -ne 0 ]
+    [ "$(grep -c -- "--mpi=pmix" <<<"$output")" -ge 4 ]
+    ! grep -q "^world " <<<"$output"
+    run "$with" -N 2 srun -N2 -n4 --mpi=none --accel=fp16 "$job"
+    [ "$status" -ne 0 ]
+    [ "$(grep -c -- "--mpi=pmix" <<<"$output")" -ge 4 ]
+    ! grep -q "^world " <<<"$output"
+}
+
+@test "a node without the plugin is named by all ranks" {
+    : >none
+    ACCEL_PLUGSTACK_n3=$PWD/none run "$with" -N 4 \
+        srun -N4 -n4 --accel=fp16 "$job"
+    [ "$status" -ne 0 ]
+    ! grep -q "^world " <<<"$output"
+    [ "$(grep -c "ACCEL_ERR_PROTO.*n3" <<<"$output")" -eq 4 ]
+}
+
+# The plugin as it is, but for another Slurm.
+foreign_plugin() {
+    cat >foreign.c <<'END'
+#include <slurm/slurm.h>
+#include <slurm/spank.h>
+#undef SLURM_VERSION_NUMBER
+#define SLURM_VERSION_NUMBER SLURM_VERSION_NUM(20, 2, 7)
+#include "spank/spank_accel.c"
+#include "spank/options.c"
+#include "spank/cmdline.c"
+#include "spank/tasks.c"
+#define COUNT COUNT_OF_SPEC
+#define table table_of_spec
+#include "base/spec.c"
+END
+    ${CC:-cc} -std=c11 -D_GNU_SOURCE -w -fPIC -shared -I "$top_srcdir" \
+        -I "$top_srcdir/spank" -I "$top_srcdir/lib" foreign.c -o foreign.so
+}
+
+@test "a plugin for another Slurm breaks nothing when it is optional" {
+    foreign_plugin
+    echo "optional $PWD/foreign.so" >stack
+    ACCEL_PLUGSTACK=$PWD/stack run "$with" -N 2 sh -c 'srun -N2 ./mine'
+    [ "$status" -eq 0 ]
+    [ "$(grep -c "spec=unset mpi=unset pmix= omp=unset end= " \
+        <<<"$output")" -eq 2 ]
+    ACCEL_PLUGSTACK=$PWD/stack run "$with" -N 1 srun --accel=fp16 ./mine
+    [ "$status" -ne 0 ] # srun takes it for its own --accel-bind
+    ! grep -q "^task" <<<"$output"
+}
+
+@test "an optional plugin works as a required one" {
+    echo "optional $plugin" >stack
+    ACCEL_PLUGSTACK=$PWD/stack run "$with" -N 2 \
+        sh -c 'srun -N2 --accel=fp16 ./mine; srun --accel=fp17 ./mine'
+    [ "$(grep -c "spec=fp16 mpi=unset pmix=set" <<<"$output")" -eq 2 ]
+    grep -q "no fp32 fp16 bf16" <<<"$output"
+}
+
+@test "the job's end is the one that Slurm says" {
+    run "$with" -N 1 sh -c 'salloc -t 17 --accel srun sh -c "
+        echo end \$ACCEL_END_TIME; date +now\ %s"'
+    [ "$status" -eq 0 ]
+    end=$(sed -n 's/^end //p' <<<"$output")
+    now=$(sed -n 's/^now //p' <<<"$output")
+    [ $((end - now)) -gt 0 ]
+    [ $((end - now)) -le $((17 * 60)) ]
+}
