@@ -479,7 +479,10 @@ static bool on_moved(void *context)
 static void steps_go_through_the_hooks(void **state)
 {
     struct driver d = {0};
-    const ax_optim_hooks_t hooks = {on_step, on_zero, on_moved, &d};
+    const ax_optim_hooks_t hooks = {.step = on_step,
+                                    .zero_grad = on_zero,
+                                    .moved = on_moved,
+                                    .context = &d};
     accel_optimizer_t *o;
 
     (void)state;
@@ -631,7 +634,10 @@ static void a_schedule_follows_the_updates_really_made(void **state)
     static const double rates[] = {0.1, 0.2, 0.3, 0.3, 0.4,
                                    0.5, 0.6, 0.7, 0.8, 0.9};
     struct driver d = {0};
-    const ax_optim_hooks_t hooks = {on_step, on_zero, on_moved, &d};
+    const ax_optim_hooks_t hooks = {.step = on_step,
+                                    .zero_grad = on_zero,
+                                    .moved = on_moved,
+                                    .context = &d};
     accel_optimizer_t *o;
     accel_schedule_t *s;
 
@@ -659,7 +665,10 @@ static void a_linear_schedule_ends_at_exactly_zero(void **state)
     (void)state;
     for (uint64_t accumulate = 1; accumulate <= 4; accumulate *= 2) {
         struct driver d = {0};
-        const ax_optim_hooks_t hooks = {on_step, on_zero, on_moved, &d};
+        const ax_optim_hooks_t hooks = {.step = on_step,
+                                        .zero_grad = on_zero,
+                                        .moved = on_moved,
+                                        .context = &d};
         assert_int_equal(accel_optimizer_create(A(.lr = 0.3), &o), ACCEL_OK);
         ax_optimizer_set_hooks(o, &hooks);
         assert_int_equal(
