@@ -27,3 +27,7 @@ tests_unit_test_digits_SOURCES = tests/unit/test_digits.c \
 tests_unit_test_digits_CPPFLAGS = $(unit_cppflags) -I$(top_srcdir)/examples \
 	-DDIGITS_PLACES='"$(abs_top_srcdir)/examples/data",'
 tests_unit_test_digits_LDADD = $(unit_ldadd)
+
+multi_tests += tests/multi/digits.bats
+cluster_tests += tests/cluster/digits.bats
+EXTRA_DIST += tests/digits.bash

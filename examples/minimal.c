@@ -2,7 +2,7 @@
 #include <accel.h>
 #include <stdio.h>
 
-enum { POINTS = 512, EPOCHS = 60 };
+enum { POINTS = 512, EPOCHS = 300 };
 static float points[POINTS][2], w[2], g[2];
 
 /* Adds the gradient of a batch's mean squared error, times `seed`. */
