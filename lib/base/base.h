@@ -137,19 +137,28 @@ accel_dtype_t ax_accumulator(accel_dtype_t dtype);
 typedef enum ax_reduce_op { AX_SUM = 0, AX_MIN, AX_MAX } ax_reduce_op_t;
 
 /*
- * dst[i] = src[0][i] op src[1][i] op ... in that order, over nsrc >= 1
- * buffers of `count` elements, then times `scale` (1: left alone; not for
- * integers). Sources are of `dtype`; f16 and bf16 are widened to f32. `dst` is
- * of `dst_dtype`: either `dtype` (rounded once) or ax_accumulator(dtype). dst
- * may be one of the sources when the element sizes are equal.
+ * What is done to the elements: sources are of `dtype` (f16 and bf16 are
+ * widened to f32), the result is of `to`, either `dtype` (rounded once) or
+ * ax_accumulator(dtype), after it was multiplied by `scale` (1: left alone;
+ * not for integers).
+ */
+typedef struct ax_reduce {
+    accel_dtype_t dtype, to;
+    ax_reduce_op_t op;
+    double scale;
+} ax_reduce_t;
+
+/*
+ * dst[i] = (src[0][i] op src[1][i] op ...) * scale, in that order, over
+ * nsrc >= 1 buffers of `count` elements. dst may be one of the sources when
+ * the element sizes are equal.
  *
  * Minimum and maximum are those of IEEE 754-2019: NaN wins, -0 is below +0.
  * Every NaN in a result is the positive quiet one without payload. The bits do
  * not depend on the instruction set nor on the caller's floating-point mode.
  */
-void ax_reduce(void *dst, accel_dtype_t dst_dtype, const void *const *src,
-               int nsrc, size_t count, accel_dtype_t dtype, ax_reduce_op_t op,
-               double scale);
+void ax_reduce(const ax_reduce_t *how, void *dst, const void *const *src,
+               int nsrc, size_t count);
 
 /* ---- isa.c: vector instructions ------------------------------------------ */
 

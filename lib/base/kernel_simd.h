@@ -40,6 +40,19 @@ typedef raw (*raw_end_fn)(raw a, double scale);
 typedef vf32 (*load_fn)(const void *p);
 typedef void (*store_fn)(void *p, vf32 v);
 
+/* What a loop does to each vector. Always a constant, so that it is gone when
+ * the loop has been inlined. */
+struct raw_step {
+    raw_op_fn op;
+    raw_end_fn end;
+};
+struct wide_step {
+    size_t from, to; /* bytes of an element before and after */
+    load_fn load;
+    store_fn store;
+    raw_op_fn op;
+};
+
 /* ---- one vector ---------------------------------------------------------- */
 
 LANE raw load_raw(const void *p)
@@ -210,7 +223,7 @@ INT_OPERATORS(u64, uint64_t, uint64_t)
 /* Sources and result of one type: `bytes` of it, whatever it is. Two vectors
  * at a time, so that two chains of additions run beside each other. */
 LOOP void reduce_raw(char *dst, const void *const *src, int nsrc, size_t bytes,
-                     double scale, raw_op_fn op, raw_end_fn end)
+                     double scale, struct raw_step step)
 {
     size_t i = 0;
 
@@ -218,18 +231,18 @@ LOOP void reduce_raw(char *dst, const void *const *src, int nsrc, size_t bytes,
         raw a = load_raw((const char *)src[0] + i);
         raw b = load_raw((const char *)src[0] + i + BYTES);
         for (int k = 1; k < nsrc; k++) {
-            a = op(a, load_raw((const char *)src[k] + i));
-            b = op(b, load_raw((const char *)src[k] + i + BYTES));
+            a = step.op(a, load_raw((const char *)src[k] + i));
+            b = step.op(b, load_raw((const char *)src[k] + i + BYTES));
         }
-        store_raw(dst + i, end(a, scale));
-        store_raw(dst + i + BYTES, end(b, scale));
+        store_raw(dst + i, step.end(a, scale));
+        store_raw(dst + i + BYTES, step.end(b, scale));
     }
     for (size_t n; i < bytes; i += n) {
         n = bytes - i < BYTES ? bytes - i : BYTES;
         raw a = part_load((const char *)src[0] + i, n);
         for (int k = 1; k < nsrc; k++)
-            a = op(a, part_load((const char *)src[k] + i, n));
-        part_store(dst + i, end(a, scale), n);
+            a = step.op(a, part_load((const char *)src[k] + i, n));
+        part_store(dst + i, step.end(a, scale), n);
     }
 }
 
@@ -249,49 +262,50 @@ LOOP void store_tail(char *p, vf32 v, size_t bytes, store_fn store)
     part_store(p, part, bytes);
 }
 
-/* Sources of 16 bits, the sum in f32, the result of `to` bytes an element. */
-LOOP void reduce_16(char *dst, size_t to, const void *const *src, int nsrc,
-                    size_t count, double scale, load_fn load, store_fn store,
-                    raw_op_fn op)
+/* Sources of 16 bits, the sum in f32, the result of step.to bytes an element.
+ */
+LOOP void reduce_16(char *dst, const void *const *src, int nsrc, size_t count,
+                    double scale, struct wide_step step)
 {
     size_t i = 0;
 
     for (; i + 2 * LANES <= count; i += 2 * LANES) {
         const char *p = (const char *)src[0] + 2 * i;
-        raw a = (raw)load(p), b = (raw)load(p + BYTES / 2);
+        raw a = (raw)step.load(p), b = (raw)step.load(p + BYTES / 2);
         for (int k = 1; k < nsrc; k++) {
             p = (const char *)src[k] + 2 * i;
-            a = op(a, (raw)load(p));
-            b = op(b, (raw)load(p + BYTES / 2));
+            a = step.op(a, (raw)step.load(p));
+            b = step.op(b, (raw)step.load(p + BYTES / 2));
         }
-        store(dst + to * i, (vf32)end_f32(a, scale));
-        store(dst + to * (i + LANES), (vf32)end_f32(b, scale));
+        step.store(dst + step.to * i, (vf32)end_f32(a, scale));
+        step.store(dst + step.to * (i + LANES), (vf32)end_f32(b, scale));
     }
     for (size_t n; i < count; i += n) {
         n = count - i < LANES ? count - i : LANES;
-        raw a = (raw)load_tail((const char *)src[0] + 2 * i, 2 * n, load);
+        raw a = (raw)load_tail((const char *)src[0] + 2 * i, 2 * n, step.load);
         for (int k = 1; k < nsrc; k++)
-            a = op(a,
-                   (raw)load_tail((const char *)src[k] + 2 * i, 2 * n, load));
-        store_tail(dst + to * i, (vf32)end_f32(a, scale), to * n, store);
+            a = step.op(a, (raw)load_tail((const char *)src[k] + 2 * i, 2 * n,
+                                          step.load));
+        store_tail(dst + step.to * i, (vf32)end_f32(a, scale), step.to * n,
+                   step.store);
     }
 }
 
-LOOP void convert_32(char *dst, size_t to, const char *src, size_t from,
-                     size_t count, load_fn load, store_fn store)
+LOOP void convert_32(char *dst, const char *src, size_t count,
+                     struct wide_step step)
 {
     size_t i = 0;
 
     for (; i + 2 * LANES <= count; i += 2 * LANES) {
-        vf32 a = load(src + from * i);
-        vf32 b = load(src + from * (i + LANES));
-        store(dst + to * i, a);
-        store(dst + to * (i + LANES), b);
+        vf32 a = step.load(src + step.from * i);
+        vf32 b = step.load(src + step.from * (i + LANES));
+        step.store(dst + step.to * i, a);
+        step.store(dst + step.to * (i + LANES), b);
     }
     for (size_t n; i < count; i += n) {
         n = count - i < LANES ? count - i : LANES;
-        vf32 a = load_tail(src + from * i, from * n, load);
-        store_tail(dst + to * i, a, to * n, store);
+        vf32 a = load_tail(src + step.from * i, step.from * n, step.load);
+        store_tail(dst + step.to * i, a, step.to * n, step.store);
     }
 }
 
@@ -301,8 +315,9 @@ LOOP void convert_32(char *dst, size_t to, const char *src, size_t from,
     static TARGET void to_name##_from_##from_name(void *dst, const void *src,  \
                                                   size_t count)                \
     {                                                                          \
-        convert_32(dst, to, src, from, count, load_##from_name,                \
-                   store_##to_name);                                           \
+        convert_32(dst, src, count,                                            \
+                   (struct wide_step){from, to, load_##from_name,              \
+                                      store_##to_name, NULL});                 \
     }
 
 CONVERT(f32, 4, f16, 2)
@@ -350,7 +365,8 @@ static TARGET void f32_from_f64(void *dst, const void *src, size_t count)
                                             int nsrc, size_t count,            \
                                             double scale)                      \
     {                                                                          \
-        reduce_raw(dst, src, nsrc, count *(bytes), scale, op##_##name, end);   \
+        reduce_raw(dst, src, nsrc, count *(bytes), scale,                      \
+                   (struct raw_step){op##_##name, end});                       \
     }
 
 #define REDUCE_ALL(name, bytes, end)                                           \
@@ -374,8 +390,9 @@ REDUCE_ALL(u64, 8, end_int)
                                             int nsrc, size_t count,            \
                                             double scale)                      \
     {                                                                          \
-        reduce_16(dst, bytes, src, nsrc, count, scale, load_##from,            \
-                  store_##to, op##_f32);                                       \
+        reduce_16(                                                             \
+            dst, src, nsrc, count, scale,                                      \
+            (struct wide_step){2, bytes, load_##from, store_##to, op##_f32});  \
     }
 
 #define REDUCE16_ALL(name, from, to, bytes)                                    \

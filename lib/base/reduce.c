@@ -48,16 +48,15 @@ accel_status_t accel_convert(void *dst, accel_dtype_t dst_dtype,
     return ACCEL_OK;
 }
 
-void ax_reduce(void *dst, accel_dtype_t dst_dtype, const void *const *src,
-               int nsrc, size_t count, accel_dtype_t dtype, ax_reduce_op_t op,
-               double scale)
+void ax_reduce(const ax_reduce_t *how, void *dst, const void *const *src,
+               int nsrc, size_t count)
 {
     const ax_kernels_t *k = ax_kernels();
     ax_fpmode_t mode = ax_fpmode_enter();
 
-    if (dst_dtype == dtype)
-        k->reduce[dtype][op](dst, src, nsrc, count, scale);
+    if (how->to == how->dtype)
+        k->reduce[how->dtype][how->op](dst, src, nsrc, count, how->scale);
     else
-        k->widen[dtype][op](dst, src, nsrc, count, scale);
+        k->widen[how->dtype][how->op](dst, src, nsrc, count, how->scale);
     ax_fpmode_leave(mode);
 }

@@ -332,14 +332,13 @@ static void add_nodes(accel_comm_t *c, const ax_reduction_t *r, char *out,
                       size_t count, char *scratch)
 {
     ax_inter_t *x = c->inter;
+    const ax_reduce_t how = {r->acc, r->acc, r->op, r->scale};
 
     if (r->acc == r->dtype) {
-        ax_reduce(out, r->acc, x->src, c->nodes, count, r->acc, r->op,
-                  r->scale);
+        ax_reduce(&how, out, x->src, c->nodes, count);
         return;
     }
-    ax_reduce(scratch, r->acc, x->src, c->nodes, count, r->acc, r->op,
-              r->scale);
+    ax_reduce(&how, scratch, x->src, c->nodes, count);
     (void)accel_convert(out, r->dtype, scratch, r->acc, count);
 }
 

@@ -28,8 +28,11 @@ void ax_reduce_slots(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
 
     for (int i = 0; i < c->local_size; i++)
         src[i] = ax_slot(c->seg, i, c->turn) + first * r->element;
-    ax_reduce(dst, final ? r->dtype : r->acc, src, c->local_size, count,
-              r->dtype, r->op, final ? r->scale : 1.0);
+    ax_reduce_t how = {.dtype = r->dtype,
+                       .to = final ? r->dtype : r->acc,
+                       .op = r->op,
+                       .scale = final ? r->scale : 1.0};
+    ax_reduce(&how, dst, src, c->local_size, count);
 }
 
 void ax_reduce_heap(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
@@ -39,7 +42,8 @@ void ax_reduce_heap(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
 
     for (int i = 0; i < c->local_size; i++)
         src[i] = block->base + (size_t)i * block->stride + offset;
-    ax_reduce(dst, r->acc, src, c->local_size, count, r->dtype, r->op, 1.0);
+    ax_reduce(&(ax_reduce_t){r->dtype, r->acc, r->op, 1.0}, dst, src,
+              c->local_size, count);
 }
 
 void ax_allreduce_in_place(const accel_comm_t *c, const ax_reduction_t *r,
@@ -57,8 +61,8 @@ void ax_allreduce_in_place(const accel_comm_t *c, const ax_reduction_t *r,
             src[i] = block->base + (size_t)i * block->stride + offset;
         char *mine =
             block->base + (size_t)c->local_rank * block->stride + offset;
-        ax_reduce(mine, r->dtype, src, c->local_size, n, r->dtype, r->op,
-                  r->scale);
+        ax_reduce(&(ax_reduce_t){r->dtype, r->dtype, r->op, r->scale}, mine,
+                  src, c->local_size, n);
         for (int i = 0; i < c->local_size; i++)
             if (i != c->local_rank)
                 memcpy(block->base + (size_t)i * block->stride + offset, mine,

@@ -328,7 +328,7 @@ static void small_f32_survives(const char *mode)
     assert_int_equal(accel_convert(half, ACCEL_F16, back, ACCEL_F32, 3), 0);
     assert_memory_equal(half, sub, sizeof sub);
     const void *src[2] = {in, in};
-    ax_reduce(back, ACCEL_F32, src, 2, 3, ACCEL_F32, AX_SUM, 1);
+    ax_reduce(&(ax_reduce_t){ACCEL_F32, ACCEL_F32, AX_SUM, 1}, back, src, 2, 3);
     assert_int_equal(bits32(back[1]), 0x80000002);
 }
 
@@ -500,15 +500,16 @@ static void floats_follow_the_table(void **state)
             isnan(float_cases[i].want) ? AX_NAN32 : bits32(float_cases[i].want);
         const void *src[2] = {&a, &b}, *src64[2] = {&da, &db},
                    *src16[2] = {&ha, &hb};
-        ax_reduce(&got, ACCEL_F32, src, 2, 1, ACCEL_F32, float_cases[i].op, 1);
+        ax_reduce(&(ax_reduce_t){ACCEL_F32, ACCEL_F32, float_cases[i].op, 1},
+                  &got, src, 2, 1);
         assert_int_equal(bits32(got), want);
-        ax_reduce(&wide, ACCEL_F64, src64, 2, 1, ACCEL_F64, float_cases[i].op,
-                  1);
+        ax_reduce(&(ax_reduce_t){ACCEL_F64, ACCEL_F64, float_cases[i].op, 1},
+                  &wide, src64, 2, 1);
         assert_int_equal(bits64(wide), isnan(float_cases[i].want)
                                            ? AX_NAN64
                                            : bits64((double)float32(want)));
-        ax_reduce(&half, ACCEL_BF16, src16, 2, 1, ACCEL_BF16, float_cases[i].op,
-                  1);
+        ax_reduce(&(ax_reduce_t){ACCEL_BF16, ACCEL_BF16, float_cases[i].op, 1},
+                  &half, src16, 2, 1);
         assert_int_equal(half, want >> 16);
     }
 }
@@ -522,14 +523,16 @@ static void sixteen_bits_are_rounded_once(void **state)
 
     (void)state;
     /* step by step, 2048 + 1 would stay 2048, twice */
-    ax_reduce(&got, ACCEL_F16, src, 3, 1, ACCEL_F16, AX_SUM, 1);
+    ax_reduce(&(ax_reduce_t){ACCEL_F16, ACCEL_F16, AX_SUM, 1}, &got, src, 3, 1);
     assert_true(ax_f16_to_f32(got) == 2050);
-    ax_reduce(&wide, ACCEL_F32, src, 3, 1, ACCEL_F16, AX_SUM, 0.5);
+    ax_reduce(&(ax_reduce_t){ACCEL_F16, ACCEL_F32, AX_SUM, 0.5}, &wide, src, 3,
+              1);
     assert_true(wide == 1025);
     /* 60000 + 60000 fits in between, and the average fits at the end */
     const uint16_t large = ax_f32_to_f16(60000);
     const void *two[2] = {&large, &large};
-    ax_reduce(&got, ACCEL_F16, two, 2, 1, ACCEL_F16, AX_SUM, 0.5);
+    ax_reduce(&(ax_reduce_t){ACCEL_F16, ACCEL_F16, AX_SUM, 0.5}, &got, two, 2,
+              1);
     assert_int_equal(got, large);
 }
 
@@ -544,15 +547,17 @@ static void integers_wrap(void **state)
     int64_t got64;
 
     (void)state;
-    ax_reduce(&got32, ACCEL_I32, s32, 2, 1, ACCEL_I32, AX_SUM, 1);
+    ax_reduce(&(ax_reduce_t){ACCEL_I32, ACCEL_I32, AX_SUM, 1}, &got32, s32, 2,
+              1);
     assert_int_equal(got32, INT32_MIN);
-    ax_reduce(&got8, ACCEL_U8, s8, 2, 1, ACCEL_U8, AX_SUM, 1);
+    ax_reduce(&(ax_reduce_t){ACCEL_U8, ACCEL_U8, AX_SUM, 1}, &got8, s8, 2, 1);
     assert_int_equal(got8, 44);
-    ax_reduce(&got8, ACCEL_U8, s8, 2, 1, ACCEL_U8, AX_MAX, 1);
+    ax_reduce(&(ax_reduce_t){ACCEL_U8, ACCEL_U8, AX_MAX, 1}, &got8, s8, 2, 1);
     assert_int_equal(got8, 200);
-    ax_reduce(&got8, ACCEL_I8, s8, 2, 1, ACCEL_I8, AX_MAX, 1);
+    ax_reduce(&(ax_reduce_t){ACCEL_I8, ACCEL_I8, AX_MAX, 1}, &got8, s8, 2, 1);
     assert_int_equal(got8, 100); /* 200 is -56 there */
-    ax_reduce(&got64, ACCEL_I64, s64, 2, 1, ACCEL_I64, AX_MIN, 1);
+    ax_reduce(&(ax_reduce_t){ACCEL_I64, ACCEL_I64, AX_MIN, 1}, &got64, s64, 2,
+              1);
     assert_true(got64 == INT64_MIN);
 }
 
