@@ -25,6 +25,31 @@ accel_status_t ax_comm_allgather_bytes(accel_comm_t *comm, const void *data,
                                        size_t bytes, void **all,
                                        size_t **offsets);
 
+/* X(NAME, text) of public calls that are made of several operations */
+#define AX_WHERE_LIST(X)                                                       \
+    X(NOWHERE, "")                                                             \
+    X(BUILD, " in accel_model_build")                                          \
+    X(PREPARE, " in accel_prepare")                                            \
+    X(BACKWARD, " in accel_backward_end")                                      \
+    X(CLIP, " in accel_clip_grad_norm")                                        \
+    X(STEP, " in accel_optimizer_step")                                        \
+    X(METRICS, " in accel_gather_for_metrics")                                 \
+    X(SAVE, " in accel_save_state")                                            \
+    X(LOAD, " in accel_load_state")
+
+typedef enum ax_where {
+#define AX_WHERE_ENUM(NAME, text) AX_IN_##NAME,
+    AX_WHERE_LIST(AX_WHERE_ENUM)
+#undef AX_WHERE_ENUM
+} ax_where_t;
+
+/*
+ * Which of them the operations from now on belong to: error texts say so, and
+ * operations of two different ones do not match. Returns the one before, to be
+ * put back. Local.
+ */
+ax_where_t ax_comm_where(accel_comm_t *comm, ax_where_t where);
+
 /* The job it was opened with: ranks' nodes for error texts. */
 accel_job_t *ax_comm_job(const accel_comm_t *comm);
 

@@ -68,6 +68,8 @@ struct accel_comm {
     bool failed;
     accel_error_t why; /* when failed */
 
+    ax_where_t where; /* see ax_comm_where() */
+
     /* All ranks of the node count these alike. */
     ax_call_t call;    /* the one being made */
     uint64_t arrived;  /* barriers of the node entered */

@@ -51,6 +51,14 @@ accel_status_t ax_end(accel_comm_t *c, accel_status_t status)
     return status;
 }
 
+ax_where_t ax_comm_where(accel_comm_t *comm, ax_where_t where)
+{
+    ax_where_t before = comm->where;
+
+    comm->where = where;
+    return before;
+}
+
 static void publish(accel_comm_t *c, accel_status_t mine)
 {
     ax_line_t *line = ax_line(c->seg, c->local_rank);
@@ -59,6 +67,7 @@ static void publish(accel_comm_t *c, accel_status_t mine)
         AX_LAST_SEQ(atomic_load_explicit(&line->last, memory_order_relaxed)) +
         1;
     c->call.status = mine;
+    c->call.where = (uint8_t)c->where;
     line->call[c->call.seq & 1] = c->call;
     if (mine != ACCEL_OK)
         memcpy(line->text[c->call.seq & 1], accel_last_error()->text,

@@ -11,6 +11,12 @@ static const char *const call_names[] = {
 #undef CALL_NAME
 };
 
+static const char *const where_names[] = {
+#define WHERE_NAME(NAME, text) text,
+    AX_WHERE_LIST(WHERE_NAME)
+#undef WHERE_NAME
+};
+
 const char *ax_call_name(int kind)
 {
     if (kind < 0 || (size_t)kind >= AX_ARRAY_SIZE(call_names))
@@ -245,7 +251,8 @@ bool ax_same_call(const ax_call_t *a, const ax_call_t *b)
     if (a->status != ACCEL_OK || b->status != ACCEL_OK)
         return a->seq == b->seq && a->kind == b->kind;
     return a->seq == b->seq && a->kind == b->kind && a->dtype == b->dtype &&
-           a->op == b->op && a->count == b->count && a->root == b->root;
+           a->op == b->op && a->count == b->count && a->root == b->root &&
+           a->where == b->where;
 }
 
 static void append_call(char *text, size_t room, const ax_call_t *call)
@@ -270,6 +277,8 @@ static void append_call(char *text, size_t room, const ax_call_t *call)
         ax_append(text, room, " %s", ops[call->op]);
     if (rooted)
         ax_append(text, room, " root %d", (int)call->root);
+    if (call->where < AX_ARRAY_SIZE(where_names))
+        ax_append(text, room, "%s", where_names[call->where]);
 }
 
 void ax_calls_text(const accel_comm_t *c, const ax_call_t *calls, int count,

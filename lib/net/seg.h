@@ -25,7 +25,7 @@ typedef struct ax_call {
     uint8_t kind;
     uint8_t dtype;
     uint8_t op;
-    uint8_t pad;
+    uint8_t where; /* ax_where_t: for error texts, too */
     uint32_t block;
     uint64_t offset;
 } ax_call_t;

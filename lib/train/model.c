@@ -274,13 +274,10 @@ static accel_status_t check_build(accel_model_t *model)
     return ACCEL_OK;
 }
 
-accel_status_t accel_model_build(accel_model_t *model)
+static accel_status_t build(accel_model_t *model)
 {
     accel_status_t st;
 
-    if (!model->accel)
-        return ax_fail(ACCEL_ERR_STATE,
-                       "model: its accelerator is closed already");
     st = ax_comm_agree(model->accel->comm, check_build(model));
     if (st != ACCEL_OK || (st = ax_model_compare(model)) != ACCEL_OK ||
         (st = take_memory(model)) != ACCEL_OK)
@@ -293,6 +290,20 @@ accel_status_t accel_model_build(accel_model_t *model)
             memset(p->grad, 0, p->count * sizeof(float));
     }
     return ACCEL_OK;
+}
+
+accel_status_t accel_model_build(accel_model_t *model)
+{
+    ax_where_t before;
+    accel_status_t st;
+
+    if (!model->accel)
+        return ax_fail(ACCEL_ERR_STATE,
+                       "model: its accelerator is closed already");
+    before = ax_comm_where(model->accel->comm, AX_IN_BUILD);
+    st = build(model);
+    ax_comm_where(model->accel->comm, before);
+    return st;
 }
 
 accel_status_t ax_model_round(const accel_model_t *model)

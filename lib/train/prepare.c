@@ -291,10 +291,14 @@ accel_status_t accel_prepare(accel_t *accel,
     if (!accel)
         return ax_fail(ACCEL_ERR_ARG, "prepare: no accelerator");
     if ((st = ax_options_copy(&o, options, sizeof o, "ACCEL_PREPARE")) !=
-            ACCEL_OK ||
-        (st = compare(accel, &o)) != ACCEL_OK)
+        ACCEL_OK)
         return st;
-    if (o.model && (st = prepare_model(accel, o.model)) != ACCEL_OK)
-        return st;
-    return ax_comm_agree(accel->comm, tie(accel, &o));
+    ax_comm_where(accel->comm, AX_IN_PREPARE);
+    st = compare(accel, &o);
+    if (st == ACCEL_OK && o.model)
+        st = prepare_model(accel, o.model);
+    if (st == ACCEL_OK)
+        st = ax_comm_agree(accel->comm, tie(accel, &o));
+    ax_comm_where(accel->comm, AX_IN_NOWHERE);
+    return st;
 }

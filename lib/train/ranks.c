@@ -206,6 +206,7 @@ accel_status_t accel_gather_for_metrics(accel_t *accel,
     g.all = calloc(size * FIELDS, sizeof *g.all);
     if (!g.all)
         st = ax_fail(ACCEL_ERR_NOMEM, "gather_for_metrics: out of memory");
+    ax_comm_where(accel->comm, AX_IN_METRICS);
     if ((st = ax_comm_agree(accel->comm, st)) != ACCEL_OK ||
         (st = count_rows(accel, loader, mine, &g)) != ACCEL_OK ||
         (st = gather(accel, mine, &g, &rows)) != ACCEL_OK)
@@ -214,6 +215,7 @@ accel_status_t accel_gather_for_metrics(accel_t *accel,
     *out = rows;
     rows = NULL;
 out:
+    ax_comm_where(accel->comm, AX_IN_NOWHERE);
     free(g.all);
     free(rows);
     return st;

@@ -438,10 +438,13 @@ accel_status_t accel_load_state(accel_t *accel, const char *path)
     restore_t r = {.accel = accel};
     accel_status_t st;
 
-    if ((st = ax_comm_agree(accel->comm, check_load(accel))) != ACCEL_OK ||
-        (st = open_ckpt(accel, path, &r.ckpt)) != ACCEL_OK)
-        return st;
-    st = load(&r);
+    ax_comm_where(accel->comm, AX_IN_LOAD);
+    st = ax_comm_agree(accel->comm, check_load(accel));
+    if (st == ACCEL_OK)
+        st = open_ckpt(accel, path, &r.ckpt);
+    if (st == ACCEL_OK)
+        st = load(&r);
+    ax_comm_where(accel->comm, AX_IN_NOWHERE);
     ax_loads_free(accel, r.loads);
     free(r.n.loaders);
     ax_parts_free(&r.small);

@@ -373,6 +373,7 @@ accel_status_t accel_save_state(accel_t *accel, const char *dir)
     n.loaders = calloc(accel->nloaders + 1, sizeof *n.loaders);
     if (st == ACCEL_OK && (!loads || !n.loaders))
         st = ax_fail(ACCEL_ERR_NOMEM, "save_state: out of memory");
+    ax_comm_where(accel->comm, AX_IN_SAVE);
     if ((st = ax_comm_agree(accel->comm, st)) != ACCEL_OK ||
         (st = compare_extras(accel)) != ACCEL_OK || is_saved(accel, dir))
         goto out;
@@ -381,6 +382,7 @@ accel_status_t accel_save_state(accel_t *accel, const char *dir)
         ax_state_note(accel, dir);
     ax_stop_saved(ax_now_ns() - begun);
 out:
+    ax_comm_where(accel->comm, AX_IN_NOWHERE);
     ax_loads_free(accel, loads);
     ax_parts_free(&parts);
     free(n.loaders);

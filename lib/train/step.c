@@ -82,10 +82,11 @@ accel_status_t accel_backward_end(accel_t *accel)
     accel->micro++;
     if (accel->micro < accel->accumulate && !at_last_batch(accel))
         return ACCEL_OK;
-    if ((st = ax_bucket_average(accel, accel->micro)) != ACCEL_OK)
-        return st;
-    accel->complete = true;
-    return ACCEL_OK;
+    ax_comm_where(accel->comm, AX_IN_BACKWARD);
+    st = ax_bucket_average(accel, accel->micro);
+    ax_comm_where(accel->comm, AX_IN_NOWHERE);
+    accel->complete = st == ACCEL_OK;
+    return st;
 }
 
 bool accel_sync_gradients(const accel_t *accel)
@@ -203,7 +204,7 @@ static void take_stop(accel_t *accel, int wanted)
 }
 
 /* Looks at the gradients once, with all ranks. Collective. */
-static accel_status_t decide(accel_t *accel)
+static accel_status_t decide(accel_t *accel, ax_where_t where)
 {
     double fields[FIELDS] = {
         [STOP] = ax_stop_wanted(),
@@ -218,9 +219,11 @@ static accel_status_t decide(accel_t *accel)
         return ACCEL_OK;
     inspect(accel, fields);
     fields[NORM_LEAST] = -fields[NORM];
-    if ((st = accel_comm_allreduce(accel->comm, fields, fields, FIELDS,
-                                   ACCEL_F64, ACCEL_MAX)) != ACCEL_OK ||
-        (st = check_alike(accel, fields)) != ACCEL_OK)
+    ax_comm_where(accel->comm, where);
+    st = accel_comm_allreduce(accel->comm, fields, fields, FIELDS, ACCEL_F64,
+                              ACCEL_MAX);
+    ax_comm_where(accel->comm, AX_IN_NOWHERE);
+    if (st != ACCEL_OK || (st = check_alike(accel, fields)) != ACCEL_OK)
         return st;
     accel->verdict = (ax_verdict_t){.known = true,
                                     .finite = fields[BAD] == 0,
@@ -264,7 +267,7 @@ accel_status_t accel_clip_grad_norm(accel_t *accel, double max_norm,
                        max_norm);
     if (!accel->complete || accel->stepped)
         return ACCEL_OK;
-    if ((st = decide(accel)) != ACCEL_OK)
+    if ((st = decide(accel, AX_IN_CLIP)) != ACCEL_OK)
         return st;
 
     bool finite = accel->verdict.finite;
@@ -352,7 +355,7 @@ accel_status_t ax_step(void *context)
     if (accel->stepped)
         return ax_fail(ACCEL_ERR_STATE,
                        "step: no backward pass since the last step");
-    if ((st = decide(accel)) != ACCEL_OK)
+    if ((st = decide(accel, AX_IN_STEP)) != ACCEL_OK)
         return st;
     take_stop(accel, accel->verdict.stop);
     accel->steps++;
