@@ -30,3 +30,10 @@ tests_unit_test_state_LDADD = $(unit_ldadd)
 tests_unit_test_stop_SOURCES = tests/unit/test_stop.c tests/unit/train_rig.h
 tests_unit_test_stop_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_stop_LDADD = $(unit_ldadd)
+
+check_PROGRAMS += tests/multi/mp_train tests/multi/mp_state
+tests_multi_mp_train_SOURCES = tests/multi/mp_train.c tests/multi/mp_rig.h
+tests_multi_mp_train_LDADD = lib/libaccel.la
+tests_multi_mp_state_SOURCES = tests/multi/mp_state.c tests/multi/mp_rig.h
+tests_multi_mp_state_LDADD = lib/libaccel.la
+multi_tests += tests/multi/train.bats tests/multi/state.bats

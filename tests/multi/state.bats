@@ -1,0 +1,120 @@
+# The state of several ranks, and stopping them: mp_state.c holds the cases.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+    program=$top_builddir/tests/multi/mp_state
+    unset "${!ACCEL_@}" SLURM_JOB_END_TIME
+    export ACCEL_MODULE_DIR=$top_builddir/lib/.libs
+    export ACCEL_SITE_CONF=/dev/null XDG_CONFIG_HOME=$BATS_TEST_TMPDIR
+}
+
+# ranks nodes case [dir [number [spec]]]
+on() {
+    local ranks=$1 nodes=$2
+    shift 2
+    timeout 120 accel launch -n "$ranks" --nodes "$nodes" "$program" "$@"
+}
+
+same_bits() {
+    cmp "$1" "$2" || { cat "$1" "$2"; return 1; }
+}
+
+close_enough() {
+    paste "$1" "$2" | awk '{
+        for (i = 1; i <= NF / 2; i++)
+            if (($i - $(i + NF / 2)) ^ 2 > 1e-10 * (1 + $i ^ 2)) exit 1
+    }' || { cat "$1" "$2"; return 1; }
+}
+
+weights() {
+    grep -E '^-?[0-9]' "$1"
+}
+
+@test "a broken run goes on bit for bit" {
+    on 4 1 run . 11 | grep -v ^ok >through
+    on 4 1 save ckpt 6
+    on 4 1 load ckpt 11 2>err | grep -v ^ok >resumed
+    same_bits through resumed
+    [[ ! -s err ]]
+}
+
+@test "the same over two nodes, in fp16" {
+    on 4 2 run . 9 fp16,accumulate=2 | grep -v ^ok >through
+    on 4 2 save ckpt 3 fp16,accumulate=2
+    on 4 2 load ckpt 9 fp16,accumulate=2 | grep -v ^ok >resumed
+    same_bits through resumed
+}
+
+@test "any number of ranks loads what four saved" {
+    local ranks
+    on 4 1 run . 11 >through
+    on 4 1 save ckpt 6 >saved
+    for ranks in 1 2 3 6; do
+        on "$ranks" 1 load ckpt 6 2>err >loaded
+        same_bits <(weights saved) <(weights loaded)
+        [[ $(grep -c "step 6 rate 0.03500000" loaded) -eq $ranks ]]
+        # New streams, all of them different, and one warning.
+        [[ $(grep -o 'random .*' loaded | sort -u | wc -l) -eq $ranks ]]
+        [[ $(grep -c 'new streams' err) -eq 1 ]]
+        on "$ranks" 1 load ckpt 11 >finished
+        close_enough <(weights through) <(weights finished)
+    done
+}
+
+@test "each rank keeps its own registered state" {
+    on 4 1 keep ckpt
+    on 4 1 kept ckpt 4
+    on 2 1 kept ckpt 4
+    on 6 2 kept ckpt 4
+}
+
+@test "one rank's refusal is everybody's error" {
+    run on 3 1 refuse ckpt
+    [[ $status -eq 0 ]]
+    [[ $(grep -c 'ACCEL_ERR_IO.*save function returned 1' <<<"$output") -eq 3 ]]
+    [[ $(grep -c 'ACCEL_ERR_IO.*load function returned 1' <<<"$output") -eq 3 ]]
+    [[ $(grep -c 'rank 2 on ' <<<"$output") -eq 4 ]]
+    run on 3 1 other_states ckpt2
+    [[ $status -eq 0 ]]
+    [[ $(grep -c 'ACCEL_ERR_PROTO.*different states' <<<"$output") -eq 3 ]]
+    [[ ! -e ckpt2 ]]
+}
+
+@test "save_state on rank 0 alone ends all, and says who did what" {
+    run on 4 1 alone ckpt
+    [[ $status -eq 3 ]]
+    [[ $(grep -c 'rank 0: .*accel_save_state; rank 1-3: .*accel_backward_end' \
+        <<<"$output") -eq 4 ]] || { echo "$output"; return 1; }
+    [[ ! -e ckpt ]]
+}
+
+@test "a signal to one rank stops all after the same step" {
+    on 3 1 signal . 15 2>err
+    [[ $(grep -c 'stopping after step 3' err) -eq 1 ]]
+    on 3 1 signal . 12
+    on 4 2 signal . 15
+    on 3 1 signal . 23 signal=URG
+}
+
+@test "SIGTERM to the launcher: save, end, and resume" {
+    local spec="checkpoint=$PWD/ckpt,resume=auto" step
+    on 3 1 until_told . 0 "$spec" >first 2>err &
+    for ((i = 0; i < 200; i++)); do
+        grep -q '^from step' first && break
+        sleep 0.05
+    done
+    sleep 0.3
+    # The process group of a job in the background of a script is the
+    # script's: the launcher is the child of timeout.
+    kill -TERM "$(pgrep -P "$!" timeout || echo "$!")"
+    wait "$!"
+    grep -qx 'from step 0' first
+    grep -q '^ok until_told' first
+    step=$(sed -n 's/stopped after step //p' first)
+    [[ $step -ge 1 && -e ckpt/step-$(printf '%08d' "$step") ]]
+    on 3 1 until_told . 0 "$spec" >second
+    grep -qx "from step $step" second
+    grep -qx "stopped after step $((step + 4))" second
+}
