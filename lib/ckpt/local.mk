@@ -20,11 +20,28 @@ lib_libaccel_core_la_SOURCES += \
 	lib/ckpt/table.c \
 	lib/ckpt/text.c
 
-unit_tests += tests/unit/test_ckpt
+unit_tests += tests/unit/test_ckpt tests/unit/test_ckpt_text
+tests_unit_test_ckpt_text_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_ckpt_text_LDADD = $(unit_ldadd)
 tests_unit_test_ckpt_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_ckpt_LDADD = $(unit_ldadd)
 
-unit_tests += tests/unit/test_ckpt_disk
+unit_tests += tests/unit/test_ckpt_disk tests/unit/test_ckpt_damage
+tests_unit_test_ckpt_damage_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_ckpt_damage_LDADD = $(unit_ldadd)
 tests_unit_test_ckpt_disk_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_ckpt_disk_LDADD = $(unit_ldadd)
 EXTRA_DIST += tests/unit/ckpt_dir.h
+
+check_PROGRAMS += tests/multi/mp_ckpt
+tests_multi_mp_ckpt_CPPFLAGS = $(core_cppflags)
+tests_multi_mp_ckpt_LDADD = lib/libaccel_core.la
+
+# Preloaded by tests: the k-th system call fails. An rpath makes it shared.
+check_LTLIBRARIES += tests/harness/fault.la
+tests_harness_fault_la_SOURCES = tests/harness/fault.c
+tests_harness_fault_la_LDFLAGS = -module -avoid-version -shared \
+	-rpath /nowhere
+
+multi_tests += tests/multi/ckpt.bats
+EXTRA_DIST += tests/multi/ckpt_h5py.py

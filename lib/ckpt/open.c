@@ -217,7 +217,8 @@ static void warn(const struct search *s)
         ax_log(AX_LOG_WARN, "%s; using %s instead", ax_cut_str(&cut), s->name);
 }
 
-/* The error of a search that found nothing: that of the newest candidate. */
+/* The error of a search that found nothing: that of the newest candidate,
+ * which all ranks have. */
 static accel_status_t conclude(const struct search *s)
 {
     ax_cut_t cut = {.at = s->rejects.data, .left = s->rejects.bytes};
@@ -239,13 +240,30 @@ static accel_status_t search(struct search *s, accel_ckpt_t *ckpt)
             return st;
         }
         if (st == ACCEL_ERR_NOTFOUND)
-            return ax_comm_agree(s->comm, is_root(s) ? conclude(s) : ACCEL_OK);
+            return conclude(s);
         /* Anything else is no matter of one checkpoint being damaged. */
         if (st != ACCEL_ERR_CORRUPT && st != ACCEL_ERR_IO)
             return st;
-        if (is_root(s))
-            reject(s, st);
+        reject(s, st);
     }
+}
+
+/* Rank 0 looks at the path; what kind it is concerns all. */
+static accel_status_t look_together(struct search *s, uint64_t before,
+                                    accel_status_t st)
+{
+    char *bytes = NULL;
+    size_t n;
+
+    if (st == ACCEL_OK && is_root(s))
+        st = look_around(s, before);
+    if ((st = ax_comm_agree(s->comm, st)) != ACCEL_OK)
+        return st;
+    st = ax_ckpt_share(s->comm, &s->many, sizeof s->many, &bytes, &n);
+    if (st == ACCEL_OK && n == sizeof s->many)
+        memcpy(&s->many, bytes, n);
+    free(bytes);
+    return st;
 }
 
 static accel_status_t open_before(accel_comm_t *comm, const char *path,
@@ -264,9 +282,7 @@ static accel_status_t open_before(accel_comm_t *comm, const char *path,
         st = ax_fail(ACCEL_ERR_NOMEM, "ckpt: no memory for a checkpoint");
     else
         *ckpt = (accel_ckpt_t){.comm = comm, .dir = -1};
-    if (st == ACCEL_OK && is_root(&s))
-        st = look_around(&s, before);
-    if ((st = ax_comm_agree(comm, st)) == ACCEL_OK)
+    if ((st = look_together(&s, before, st)) == ACCEL_OK)
         st = search(&s, ckpt);
     free(s.steps);
     ax_buf_free(&s.rejects);

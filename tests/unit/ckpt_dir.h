@@ -160,6 +160,17 @@ static inline const char *in_dir(const char *name)
     return path;
 }
 
+/* What one rank writes. */
+static const char *const files[] = {"manifest", "shard-00000.h5", "index.h5"};
+
+static inline const char *in_step(uint64_t step, const char *file)
+{
+    char name[128];
+
+    snprintf(name, sizeof name, "step-%08d/%s", (int)step, file);
+    return in_dir(name);
+}
+
 static inline bool exists(const char *name)
 {
     struct stat sb;

@@ -1,0 +1,228 @@
+/* ckpt: what was flipped, cut, swapped or lost, and the way back. */
+#include "unit/ckpt_dir.h"
+
+/* ---- damage ---- */
+
+static void every_flipped_byte_is_found(void **state)
+{
+    (void)state;
+    assert_int_equal(small_save(8, 0), ACCEL_OK);
+    for (size_t f = 0; f < ARRAY_SIZE(files); f++) {
+        char path[512];
+        strcpy(path, in_step(8, files[f]));
+        size_t bytes = file_size(path);
+        for (size_t i = 0; i < bytes; i++) {
+            flip(path, i, (unsigned char)(1 << i % 8));
+            if (accel_ckpt_verify(in_dir("step-00000008")) != ACCEL_ERR_CORRUPT)
+                fail_msg("%s: byte %zu of %zu", path, i, bytes);
+            assert_says(files[f]);
+            flip(path, i, (unsigned char)(1 << i % 8));
+        }
+    }
+    assert_int_equal(accel_ckpt_verify(in_dir("step-00000008")), ACCEL_OK);
+}
+
+/* Whatever is flipped: a load that works gives the right bytes (small_load
+ * compares), because HDF5's own data does not matter to it. */
+static void loads_are_right_or_refused(void **state)
+{
+    char path[512];
+    size_t refused = 0;
+    uint64_t step;
+
+    (void)state;
+    strcpy(path, in_step(8, "shard-00000.h5"));
+    assert_int_equal(small_save(8, 0), ACCEL_OK);
+    for (size_t i = 0; i < file_size(path); i++) {
+        flip(path, i, 0x10);
+        accel_status_t st = small_load(dir, &step);
+        assert_true(st == ACCEL_OK || st == ACCEL_ERR_CORRUPT);
+        refused += st == ACCEL_ERR_CORRUPT;
+        flip(path, i, 0x10);
+    }
+    assert_int_equal(refused, 5 * 7 * 2 + 33 * 4 + 8);
+}
+
+static void every_length_but_the_right_one_is_found(void **state)
+{
+    (void)state;
+    assert_int_equal(small_save(8, 0), ACCEL_OK);
+    for (size_t f = 0; f < ARRAY_SIZE(files); f++) {
+        char path[512];
+        strcpy(path, in_step(8, files[f]));
+        size_t bytes = file_size(path);
+        int from = open(path, O_RDWR);
+        char *all = malloc(bytes);
+        assert_int_equal(pread(from, all, bytes, 0), bytes);
+        for (size_t i = 0; i <= bytes + 1; i += i + 7 < bytes ? 7 : 1) {
+            uint64_t step;
+            assert_int_equal(ftruncate(from, (off_t)i), 0);
+            bool index = strcmp(files[f], "index.h5") == 0;
+            assert_int_equal(accel_ckpt_verify(in_dir("step-00000008")),
+                             i == bytes ? ACCEL_OK : ACCEL_ERR_CORRUPT);
+            assert_int_equal(small_load(dir, &step), i == bytes || index
+                                                         ? ACCEL_OK
+                                                         : ACCEL_ERR_CORRUPT);
+            assert_int_equal(pwrite(from, all, bytes, 0), bytes);
+        }
+        assert_int_equal(ftruncate(from, (off_t)bytes), 0);
+        close(from);
+        free(all);
+    }
+}
+
+static void missing_files_are_named(void **state)
+{
+    uint64_t step;
+
+    (void)state;
+    assert_int_equal(small_save(8, 0), ACCEL_OK);
+    assert_int_equal(unlink(in_step(8, "index.h5")), 0);
+    assert_int_equal(small_load(dir, &step), ACCEL_OK);
+    assert_int_not_equal(accel_ckpt_verify(in_dir("step-00000008")), ACCEL_OK);
+    assert_says("index.h5");
+    assert_int_equal(unlink(in_step(8, "shard-00000.h5")), 0);
+    assert_int_equal(small_load(dir, &step), ACCEL_ERR_CORRUPT);
+    assert_says("step-00000008: shard-00000.h5 is missing");
+    assert_int_equal(unlink(in_step(8, "manifest")), 0);
+    assert_int_equal(small_load(dir, &step), ACCEL_ERR_CORRUPT);
+    assert_says("step-00000008: there is no manifest in it");
+}
+
+/* Two steps' shards have the same names and sizes: only sums tell. */
+static void swapped_shards_are_found(void **state)
+{
+    uint64_t step;
+
+    (void)state;
+    assert_int_equal(small_save(8, 0), ACCEL_OK);
+    assert_int_equal(small_save(9, 0), ACCEL_OK);
+    assert_int_equal(rename(in_step(8, "shard-00000.h5"), in_dir("between")),
+                     0);
+    assert_int_equal(
+        rename(in_step(9, "shard-00000.h5"), in_step(8, "shard-00000.h5")), 0);
+    assert_int_equal(rename(in_dir("between"), in_step(9, "shard-00000.h5")),
+                     0);
+    assert_int_equal(small_load(dir, &step), ACCEL_ERR_CORRUPT);
+    assert_int_equal(accel_ckpt_verify(in_dir("step-00000008")),
+                     ACCEL_ERR_CORRUPT);
+}
+
+static void a_manifest_of_another_step_is_refused(void **state)
+{
+    uint64_t step;
+
+    (void)state;
+    assert_int_equal(small_save(8, 0), ACCEL_OK);
+    assert_int_equal(rename(in_dir("step-00000008"), in_dir("step-00000300")),
+                     0);
+    assert_int_equal(small_load(dir, &step), ACCEL_ERR_CORRUPT);
+    assert_says("its manifest is that of step 8");
+}
+
+static void links_and_pipes_are_no_shards(void **state)
+{
+    char path[512];
+    uint64_t step;
+
+    (void)state;
+    strcpy(path, in_step(8, "shard-00000.h5"));
+    assert_int_equal(small_save(8, 0), ACCEL_OK);
+    assert_int_equal(rename(path, in_dir("elsewhere.h5")), 0);
+    assert_int_equal(symlink("../elsewhere.h5", path), 0);
+    assert_int_not_equal(small_load(dir, &step), ACCEL_OK);
+    assert_says("shard-00000.h5");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(small_load(dir, &step), ACCEL_ERR_CORRUPT);
+    assert_says("is no regular file");
+}
+
+/* ---- the way back to an older one ---- */
+
+static void the_next_older_one_is_used(void **state)
+{
+    uint64_t step = 0;
+
+    (void)state;
+    assert_int_equal(small_save(100, 0), ACCEL_OK);
+    assert_int_equal(small_save(200, 0), ACCEL_OK);
+    assert_int_equal(small_save(300, 0), ACCEL_OK);
+    size_t bytes = file_size(in_step(200, "shard-00000.h5"));
+    assert_int_equal(
+        truncate(in_step(200, "shard-00000.h5"), (off_t)bytes - 40), 0);
+    assert_int_equal(unlink(in_step(300, "manifest")), 0);
+    capture();
+    accel_status_t st = small_load(dir, &step);
+    const char *text = captured();
+    assert_int_equal(st, ACCEL_OK);
+    assert_int_equal(step, 100);
+    assert_non_null(strstr(text, "/step-00000300: there is no manifest in it; "
+                                 "using step-00000100 instead\n"));
+    assert_non_null(strstr(text, "/step-00000200: shard-00000.h5 is 40 bytes "
+                                 "short; using step-00000100 instead\n"));
+
+    /* Who names one gets that one or an error. */
+    assert_int_equal(small_load(in_dir("step-00000200"), &step),
+                     ACCEL_ERR_CORRUPT);
+    assert_int_equal(small_load(in_dir("step-00000100"), &step), ACCEL_OK);
+    assert_int_equal(unlink(in_step(100, "manifest")), 0);
+    assert_int_equal(small_load(dir, &step), ACCEL_ERR_CORRUPT);
+    assert_says("no older one that is complete");
+}
+
+static void a_search_below_a_step(void **state)
+{
+    accel_ckpt_t *ckpt;
+
+    (void)state;
+    assert_int_equal(small_save(100, 0), ACCEL_OK);
+    assert_int_equal(small_save(200, 0), ACCEL_OK);
+    assert_int_equal(ax_ckpt_open_before(comm, dir, 200, &ckpt), ACCEL_OK);
+    assert_int_equal(accel_ckpt_step(ckpt), 100);
+    accel_ckpt_close(ckpt);
+    assert_int_equal(ax_ckpt_open_before(comm, dir, 201, &ckpt), ACCEL_OK);
+    assert_int_equal(accel_ckpt_step(ckpt), 200);
+    accel_ckpt_close(ckpt);
+    assert_int_equal(ax_ckpt_open_before(comm, dir, 100, &ckpt),
+                     ACCEL_ERR_NOTFOUND);
+    assert_null(ckpt);
+    assert_int_equal(ax_ckpt_open_before(comm, dir, 0, &ckpt),
+                     ACCEL_ERR_NOTFOUND);
+}
+
+static void a_later_version_is_an_error(void **state)
+{
+    static const char text[] = "accel-checkpoint 2\nwhat will be\n";
+    char all[128];
+    uint64_t step;
+
+    (void)state;
+    assert_int_equal(small_save(1, 0), ACCEL_OK);
+    assert_int_equal(small_save(2, 0), ACCEL_OK);
+    snprintf(all, sizeof all, "%send %016llx\n", text,
+             (unsigned long long)ax_ckpt_sum(text, strlen(text)));
+    assert_int_equal(ax_write_file(in_step(2, "manifest"), all, strlen(all)),
+                     ACCEL_OK);
+    assert_int_equal(small_load(dir, &step), ACCEL_ERR_VERSION);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, drop_dir)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(every_flipped_byte_is_found),
+        TEST(loads_are_right_or_refused),
+        TEST(every_length_but_the_right_one_is_found),
+        TEST(missing_files_are_named),
+        TEST(swapped_shards_are_found),
+        TEST(a_manifest_of_another_step_is_refused),
+        TEST(links_and_pipes_are_no_shards),
+        TEST(the_next_older_one_is_used),
+        TEST(a_search_below_a_step),
+        TEST(a_later_version_is_an_error),
+    };
+
+    return cmocka_run_group_tests(tests, open_world, close_world);
+}
