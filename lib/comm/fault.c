@@ -143,7 +143,7 @@ static uint64_t last_of(const accel_comm_t *c, int rank)
 }
 
 /* " (its last: barrier #3); ranks 0 2 were waiting in it", as far as this
- * node knows. */
+ * node knows; at least this rank was. */
 static void append_who_waits(const accel_comm_t *c, int gone, char *text,
                              size_t room)
 {
@@ -165,8 +165,12 @@ static void append_who_waits(const accel_comm_t *c, int gone, char *text,
                   ax_last_text(last_of(c, gone), last, sizeof last));
     if (gone >= 0 && gone < size)
         flags[gone] = false;
-    ax_append(text, room, "; waiting in it: ranks ");
+    int waiting = 0;
+    for (int r = 0; r < size; r++)
+        waiting += flags[r];
+    ax_append(text, room, "; rank%s ", waiting > 1 ? "s" : "");
     ax_append_ranks(text, room, flags, size);
+    ax_append(text, room, " %s waiting in it", waiting > 1 ? "were" : "was");
 }
 
 accel_status_t ax_raise_gone(accel_comm_t *c, int rank, const char *how)
@@ -296,7 +300,11 @@ void ax_calls_text(const accel_comm_t *c, const ax_call_t *calls, int count,
                 if (ranks[j] < AX_RANKS_SHOWN)
                     alike[ranks[j]] = true;
             }
-        ax_append(text, room, "%srank ", i ? "; " : "");
+        int count_alike = 0;
+        for (int r = 0; r < AX_RANKS_SHOWN; r++)
+            count_alike += alike[r];
+        ax_append(text, room, "%srank%s ", i ? "; " : "",
+                  count_alike > 1 ? "s" : "");
         ax_append_ranks(text, room, alike,
                         c->size < AX_RANKS_SHOWN ? c->size : AX_RANKS_SHOWN);
         ax_append(text, room, ": ");

@@ -8,15 +8,6 @@
 #define INTER_SMALL (16u << 10)
 #define CLOSE_NS 2000000000u
 
-/* The first message of an operation. */
-struct ax_head {
-    ax_call_t call;
-    int32_t status;
-    int32_t rank; /* whose status that is */
-    uint32_t differ;
-    char text[AX_SEG_TEXT]; /* sent when status is an error */
-};
-
 uint64_t ax_inter_tag(const ax_inter_t *x, bool news, int node, uint32_t step)
 {
     return x->nonce << 48 | (uint64_t)news << 44 |
@@ -230,14 +221,14 @@ static accel_status_t swap_heads(accel_comm_t *c, bool differ,
                                  const ax_verdict_t *mine)
 {
     ax_inter_t *x = c->inter;
-    struct ax_head *own = &x->heads[c->node];
-    size_t least = offsetof(struct ax_head, text);
+    ax_head_t *own = &x->heads[c->node];
+    size_t least = offsetof(ax_head_t, text);
     accel_status_t st;
 
-    *own = (struct ax_head){.call = c->call,
-                            .status = mine->status,
-                            .rank = mine->rank,
-                            .differ = differ};
+    *own = (ax_head_t){.call = c->call,
+                       .status = mine->status,
+                       .rank = mine->rank,
+                       .differ = differ};
     memcpy(own->text, mine->text, sizeof own->text);
     for (int k = 0; k < c->nodes; k++) {
         if (k == c->node)
@@ -248,6 +239,9 @@ static accel_status_t swap_heads(accel_comm_t *c, bool differ,
                  mine->status == ACCEL_OK ? least : sizeof *own);
     }
     if ((st = run_moves(c)) != ACCEL_OK)
+        return st;
+    /* they called, but may have given up on us since */
+    if ((st = ax_inter_poll(c, NULL, false)) < 0)
         return st;
     for (int k = 0; k < c->nodes; k++) {
         x->peers[k].last = AX_LAST(x->heads[k].call.kind, x->heads[k].call.seq);
@@ -306,12 +300,12 @@ accel_status_t ax_inter_meet(accel_comm_t *c, bool differ,
     ax_inter_t *x = c->inter;
     ax_verdict_t *verdict = &c->seg->head->verdict;
     accel_status_t st = swap_heads(c, differ, mine);
-    const struct ax_head *worst = NULL;
+    const ax_head_t *worst = NULL;
 
     if (st != ACCEL_OK)
         return st;
     for (int k = 0; k < c->nodes; k++) {
-        const struct ax_head *h = &x->heads[k];
+        const ax_head_t *h = &x->heads[k];
         if (h->differ || !ax_same_call(&h->call, &x->heads[0].call))
             return raise_differ(c);
         if (h->status != ACCEL_OK && (!worst || h->rank < worst->rank))

@@ -36,6 +36,15 @@ typedef struct ax_peer {
     bool sending;
 } ax_peer_t;
 
+/* The first message of an operation. */
+typedef struct ax_head {
+    ax_call_t call;
+    int32_t status;
+    int32_t rank; /* whose status that is */
+    uint32_t differ;
+    char text[AX_SEG_TEXT]; /* sent when status is an error */
+} ax_head_t;
+
 /* One message of an exchange. */
 typedef struct ax_move {
     ax_net_req_t req;
@@ -58,7 +67,7 @@ struct ax_inter {
     bool listening;
     ax_news_t in;
     ax_net_req_t in_req;
-    struct ax_head *heads;
+    ax_head_t *heads;
     const void **src;
     char *room;
     size_t room_bytes;

@@ -13,6 +13,16 @@ lib_libaccel_core_la_SOURCES += \
 	lib/comm/ops.c \
 	lib/comm/wait.c
 
-check_PROGRAMS += tests/multi/mp_comm
-tests_multi_mp_comm_CPPFLAGS = $(core_cppflags)
+unit_tests += tests/unit/test_comm
+tests_unit_test_comm_SOURCES = tests/unit/test_comm.c tests/unit/ranks.h \
+	tests/multi/sweep.c tests/multi/sweep.h
+tests_unit_test_comm_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_comm_LDADD = $(unit_ldadd)
+
+check_PROGRAMS += tests/multi/mp_comm tests/multi/mp_die
+tests_multi_mp_comm_SOURCES = tests/multi/mp_comm.c tests/multi/sweep.c \
+	tests/multi/sweep.h
+tests_multi_mp_comm_CPPFLAGS = $(core_cppflags) -I$(top_srcdir)/tests
 tests_multi_mp_comm_LDADD = lib/libaccel_core.la
+tests_multi_mp_die_CPPFLAGS = $(core_cppflags)
+tests_multi_mp_die_LDADD = lib/libaccel_core.la

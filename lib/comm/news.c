@@ -5,6 +5,7 @@
  */
 #include "comm/inter_priv.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -198,6 +199,7 @@ static accel_status_t look_at_peer(accel_comm_t *c, const ax_wait_t *wait,
     const char *broken = c->inter->net->ops->failed(c->inter->net->self, k);
     bool awaited = wait->nodes && wait->nodes[k];
     int leader = c->rank_at[c->node_first[k]];
+    char how[96];
 
     if (broken && !peer->failed_ns)
         peer->failed_ns = now;
@@ -209,7 +211,8 @@ static accel_status_t look_at_peer(accel_comm_t *c, const ax_wait_t *wait,
     }
     if (!broken || now - peer->failed_ns < (awaited ? EXPLAIN_NS : GRACE_NS))
         return ACCEL_OK;
-    return ax_raise_gone(c, leader, broken);
+    snprintf(how, sizeof how, "connection lost: %s", broken);
+    return ax_raise_gone(c, leader, how);
 }
 
 accel_status_t ax_inter_poll(accel_comm_t *c, ax_wait_t *wait, bool slow)
@@ -241,12 +244,25 @@ uint64_t ax_inter_last(const accel_comm_t *c, int node)
     return c->inter->peers[node].last;
 }
 
+/* Node k has entered this call: all heads are in, or its head is. */
+static bool has_come(const accel_comm_t *c, int k)
+{
+    const ax_inter_t *x = c->inter;
+    const ax_move_t *m = x->moves;
+
+    if (x->peers[k].last == AX_LAST(c->call.kind, c->call.seq))
+        return true;
+    for (int i = 0; i < x->nmoves; i++, m++)
+        if (m->recv && m->node == k && m->data == &x->heads[k])
+            return m->req.done && m->req.status == ACCEL_OK &&
+                   ax_same_call(&x->heads[k].call, &c->call);
+    return false;
+}
+
 void ax_inter_waiting(const accel_comm_t *c, bool *flags)
 {
-    uint64_t now = AX_LAST(c->call.kind, c->call.seq);
-
     for (int k = 0; k < c->nodes; k++) {
-        if (k == c->node || c->inter->peers[k].last != now)
+        if (k == c->node || !has_come(c, k))
             continue;
         for (int p = c->node_first[k]; p < c->node_first[k + 1]; p++)
             if (c->rank_at[p] < AX_RANKS_SHOWN)

@@ -140,7 +140,8 @@ accel_status_t ax_node_barrier(accel_comm_t *c)
                 return st;
         }
     }
-    return ACCEL_OK;
+    /* they came, but may have given up on us since */
+    return ax_fault_there(c) ? ax_raise_seen(c) : ACCEL_OK;
 }
 
 accel_status_t ax_node_release(accel_comm_t *c)

@@ -32,7 +32,7 @@ struct welcome { /* back, with the memfd; then the pidfds, in pieces */
     uint32_t magic;
     int32_t status;
     char text[AX_SEG_TEXT];
-};
+}; /* then once more each way: has it been mapped, by all? */
 
 struct pids { /* each with up to FDS_A_MESSAGE pidfds */
     int32_t first, count, fds;
@@ -285,7 +285,10 @@ static accel_status_t follow(const ax_seg_plan_t *plan,
         st = ax_fail((accel_status_t)welcome.status, "%s", welcome.text);
         goto out;
     }
-    st = take_pids(sock, seg);
+    if ((st = take_pids(sock, seg)) == ACCEL_OK) {
+        seg->sock = sock;
+        return ACCEL_OK;
+    }
 out:
     close(sock);
     return st;
@@ -450,6 +453,10 @@ static accel_status_t lead(const ax_seg_plan_t *plan,
     seg->pidfds[0] = open_pidfd();
     if ((st = gather_callers(&lobby)) == ACCEL_OK)
         st = welcome_all(&lobby, seg->fd, &welcome);
+    if (st == ACCEL_OK) {
+        seg->socks = lobby.socks; /* until ax_meet_confirm() */
+        lobby.socks = NULL;
+    }
     lobby_fini(&lobby);
     return st;
 }
@@ -467,16 +474,81 @@ accel_status_t ax_meet(const ax_seg_plan_t *plan, const ax_meet_point_t *point,
     return lead(plan, point, listen_fd, seg);
 }
 
+/* ---- has everybody mapped it?
+ * ------------------------------------------------
+ */
+
+static void pack_outcome(struct welcome *out, accel_status_t status)
+{
+    *out = (struct welcome){.magic = MEET_MAGIC, .status = status};
+    if (status != ACCEL_OK)
+        memcpy(out->text, accel_last_error()->text, sizeof out->text - 1);
+}
+
+static accel_status_t unpack_outcome(const struct welcome *in)
+{
+    if (in->status == ACCEL_OK)
+        return ACCEL_OK;
+    return ax_fail((accel_status_t)in->status, "%.*s", (int)sizeof in->text,
+                   in->text);
+}
+
+static accel_status_t confirm_leading(ax_seg_t *seg, accel_status_t mine)
+{
+    struct welcome worst, heard;
+
+    pack_outcome(&worst, mine);
+    for (int r = 1; r < seg->ranks; r++) {
+        accel_status_t st =
+            recv_fds(seg->socks[r], &heard, sizeof heard, NULL, 0);
+        if (st != ACCEL_OK)
+            pack_outcome(&heard, st);
+        if (worst.status == ACCEL_OK)
+            worst = heard;
+    }
+    for (int r = 1; r < seg->ranks; r++) /* one that is gone is not told */
+        (void)send_fds(seg->socks[r], &worst, sizeof worst, NULL, 0);
+    return unpack_outcome(&worst);
+}
+
+accel_status_t ax_meet_confirm(ax_seg_t *seg, accel_status_t mine)
+{
+    struct welcome word;
+    accel_status_t st;
+
+    if (seg->ranks == 1)
+        return mine;
+    if (seg->me == 0)
+        return confirm_leading(seg, mine);
+    pack_outcome(&word, mine);
+    if ((st = send_fds(seg->sock, &word, sizeof word, NULL, 0)) != ACCEL_OK)
+        return st;
+    if ((st = recv_fds(seg->sock, &word, sizeof word, NULL, 0)) != ACCEL_OK)
+        return st;
+    return unpack_outcome(&word);
+}
+
+void ax_meet_end(ax_seg_t *seg)
+{
+    for (int r = 0; seg->socks && r < seg->ranks; r++)
+        if (seg->socks[r] >= 0)
+            close(seg->socks[r]);
+    free(seg->socks);
+    seg->socks = NULL;
+    if (seg->sock >= 0)
+        close(seg->sock);
+    seg->sock = -1;
+}
+
 void ax_meet_refuse(const ax_seg_plan_t *plan, const ax_meet_point_t *point,
                     int listen_fd)
 {
-    struct welcome welcome = {.magic = MEET_MAGIC};
+    struct welcome welcome;
     struct lobby lobby = {.plan = plan, .point = point};
     accel_error_t why;
 
     ax_error_get(&why);
-    welcome.status = why.status;
-    memcpy(welcome.text, why.text, sizeof welcome.text - 1);
+    pack_outcome(&welcome, why.status);
     lobby.pids = calloc((size_t)plan->ranks, sizeof *lobby.pids);
     lobby.pidfds = calloc((size_t)plan->ranks, sizeof *lobby.pidfds);
     if (lobby.pids && lobby.pidfds &&

@@ -173,7 +173,8 @@ static ax_seg_t *allocate(const ax_seg_plan_t *plan)
 
     if (!seg)
         return NULL;
-    *seg = (ax_seg_t){.ranks = plan->ranks, .me = plan->me, .fd = -1};
+    *seg =
+        (ax_seg_t){.ranks = plan->ranks, .me = plan->me, .fd = -1, .sock = -1};
     seg->pidfds = malloc(ranks * sizeof *seg->pidfds);
     seg->pids = calloc(ranks, sizeof *seg->pids);
     seg->dead = calloc(ranks, sizeof *seg->dead);
@@ -208,9 +209,12 @@ accel_status_t ax_seg_open(const ax_seg_plan_t *plan,
     if ((st = ax_meet(plan, point, fd, seg)) != ACCEL_OK)
         goto fail;
     seg->file_bytes = seg->base_bytes;
-    if ((st = ax_map(seg->fd, 0, seg->base_bytes, &base)) != ACCEL_OK)
+    st = ax_map(seg->fd, 0, seg->base_bytes, &base);
+    if (st == ACCEL_OK)
+        place(seg, plan, base);
+    if ((st = ax_meet_confirm(seg, st)) != ACCEL_OK)
         goto fail;
-    place(seg, plan, base);
+    ax_meet_end(seg);
     ax_line(seg, plan->me)->pid = (int32_t)getpid();
     *out = seg;
     return ACCEL_OK;
@@ -223,6 +227,7 @@ void ax_seg_close(ax_seg_t *seg)
 {
     if (!seg)
         return;
+    ax_meet_end(seg);
     if (seg->head)
         ax_unmap(seg->head, seg->base_bytes);
     if (seg->fd >= 0)

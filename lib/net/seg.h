@@ -80,6 +80,8 @@ typedef struct ax_seg {
     int32_t *pids;
     bool *dead;
     void *polls;
+    int sock;   /* while joining: to local rank 0 */
+    int *socks; /* while joining: local rank 0's, to each rank */
 } ax_seg_t;
 
 /* Where a rank of the node can be met: published through the job. */
@@ -139,6 +141,10 @@ void ax_unmap(void *memory, size_t bytes);
 /* meet.c */
 accel_status_t ax_meet(const ax_seg_plan_t *plan, const ax_meet_point_t *point,
                        int listen_fd, ax_seg_t *seg);
+/* My part of joining came out as `mine`: the same outcome for all. */
+accel_status_t ax_meet_confirm(ax_seg_t *seg, accel_status_t mine);
+void ax_meet_end(ax_seg_t *seg);
+
 /* Local rank 0 could not make the segment: the others get its error. */
 void ax_meet_refuse(const ax_seg_plan_t *plan, const ax_meet_point_t *point,
                     int listen_fd);

@@ -1,0 +1,186 @@
+/*
+ * One rank ends, or goes silent, amid collectives; what do the others say?
+ *   mp_die MODE RANK [SECONDS]
+ * MODE: kill, segv, exit0, close, fork (killed while a child holds its
+ * descriptors), stop (SIGSTOP for SECONDS by a child, then on), sleep
+ * (SECONDS before its next call), before (sleep before the first one), random
+ * (killed at a random moment by a child).
+ * A survivor prints "survivor R STATUS seconds N: TEXT" and ends with status
+ * 3; when nothing went wrong all end with status 0, rank 0 having printed
+ * "fine", and who waited prints the processor time that took.
+ */
+#include "comm/comm.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BEFORE 200 /* rounds */
+#define AFTER 300
+
+static accel_comm_t *comm;
+static int rank, size;
+static const char *mode;
+static double seconds;
+
+static double now(void)
+{
+    return (double)ax_now_ns() / 1e9;
+}
+
+static void nap(double time)
+{
+    struct timespec ts = {.tv_sec = (time_t)time};
+
+    ts.tv_nsec = (long)((time - (double)ts.tv_sec) * 1e9);
+    while (nanosleep(&ts, &ts) != 0)
+        ;
+}
+
+static void say(double since)
+{
+    const accel_error_t *e = accel_last_error();
+    char line[800];
+    int n =
+        snprintf(line, sizeof line, "survivor %d %s seconds %.1f: %s\n", rank,
+                 accel_status_name(e->status), now() - since, e->text);
+
+    if (write(STDOUT_FILENO, line, (size_t)n) != n)
+        _exit(4);
+}
+
+/* A child that stops its parent for a while. */
+static void stop_me(void)
+{
+    pid_t parent = getpid();
+
+    if (fork() == 0) {
+        kill(parent, SIGSTOP);
+        nap(seconds);
+        kill(parent, SIGCONT);
+        _exit(0);
+    }
+}
+
+/* A child that kills its parent within 30 ms, wherever it is then. */
+static void kill_me_later(void)
+{
+    pid_t parent = getpid();
+
+    if (fork() == 0) {
+        srand((unsigned)ax_now_ns());
+        nap((double)(rand() % 30000) / 1e6);
+        kill(parent, SIGKILL);
+        _exit(0);
+    }
+}
+
+static void end_here(void)
+{
+    if (strcmp(mode, "kill") == 0)
+        raise(SIGKILL);
+    else if (strcmp(mode, "segv") == 0) {
+        signal(SIGSEGV, SIG_DFL);
+        raise(SIGSEGV);
+    } else if (strcmp(mode, "exit0") == 0)
+        _exit(0);
+    else if (strcmp(mode, "close") == 0) {
+        accel_comm_close(comm);
+        nap(3);
+        _exit(0);
+    } else if (strcmp(mode, "fork") == 0) {
+        if (fork() == 0) {
+            nap(5);
+            _exit(0);
+        }
+        raise(SIGKILL);
+    } else if (strcmp(mode, "stop") == 0)
+        stop_me();
+    else if (strcmp(mode, "sleep") == 0)
+        nap(seconds);
+    else if (strcmp(mode, "random") == 0)
+        kill_me_later();
+}
+
+static accel_status_t round_of(int i)
+{
+    static float big[70000];
+    size_t counts[] = {1, 100, 5000, 70000};
+    size_t count = counts[i % 16 == 0 ? 3 : i % 3];
+    accel_status_t st;
+
+    for (size_t k = 0; k < count; k++)
+        big[k] = (float)(rank + i % 5);
+    if (i % 4 == 3)
+        return accel_comm_barrier(comm);
+    st = accel_comm_allreduce(comm, big, big, count, ACCEL_F32, ACCEL_SUM);
+    float want = (float)(size * (size - 1) / 2 + size * (i % 5));
+    for (size_t k = 0; st == ACCEL_OK && k < count; k++)
+        if (big[k] != want) {
+            fprintf(stderr, "rank %d: wrong sum\n", rank);
+            exit(5);
+        }
+    return st;
+}
+
+static int loop(int culprit)
+{
+    double start = now();
+    int rounds = strcmp(mode, "random") == 0 ? 1000000 : BEFORE + AFTER;
+
+    for (int i = 0; i < rounds; i++) {
+        if (i == BEFORE && rank == culprit)
+            end_here();
+        if (i == BEFORE)
+            start = now();
+        if (round_of(i) == ACCEL_OK)
+            continue;
+        say(start);
+        /* the same again, at once */
+        accel_status_t first = accel_last_error()->status;
+        if (accel_comm_barrier(comm) != first) {
+            fprintf(stderr, "rank %d: went on after an error\n", rank);
+            exit(5);
+        }
+        return 3;
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    accel_settings_t *settings;
+    accel_job_t *job;
+
+    if (argc < 3)
+        return 2;
+    mode = argv[1];
+    seconds = argc > 3 ? atof(argv[3]) : 1;
+    if (accel_settings_load(NULL, &settings) != ACCEL_OK ||
+        accel_job_open(settings, NULL, &job) != ACCEL_OK ||
+        accel_comm_open(job, settings, &comm) != ACCEL_OK) {
+        fprintf(stderr, "%s\n", accel_last_error()->text);
+        return 1;
+    }
+    rank = accel_comm_rank(comm);
+    size = accel_comm_size(comm);
+    if (strcmp(mode, "before") == 0 && rank == atoi(argv[2]))
+        nap(seconds);
+    int rc = loop(atoi(argv[2]));
+    struct timespec cpu;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+    if (rc == 0)
+        printf("rank %d cpu %.2f\n", rank,
+               (double)cpu.tv_sec + (double)cpu.tv_nsec / 1e9);
+    if (rc == 0 && rank == 0)
+        printf("fine\n");
+    fflush(stdout);
+    accel_comm_close(comm);
+    accel_job_close(job);
+    accel_settings_free(settings);
+    return rc;
+}
