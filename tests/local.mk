@@ -53,16 +53,24 @@ dist_noinst_SCRIPTS += tests/count
 check_targets = check-unit check-lint check-multi check-cluster
 .PHONY: $(check_targets) check-asan check-tsan check-valgrind check-clang
 
+# One make after the other: `all` is a make of its own, and two of them must
+# not build the same object at once.
+.PHONY: built check-programs
+check-programs: $(check_PROGRAMS)
+built:
+	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) all
+	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) check-programs
+
 # Each keeps its own summary, so that one does not delete another's.
 run_tests = $(MAKE) $(AM_MAKEFLAGS) check-TESTS
-check-unit: all $(check_PROGRAMS)
+check-unit: built
 	$(run_tests) TESTS='$(unit_tests) $(local_tests)' \
 	    TEST_SUITE_LOG=tests/unit.log
-check-multi: all $(check_PROGRAMS)
+check-multi: built
 	$(run_tests) TESTS='$(multi_tests)' TEST_SUITE_LOG=tests/multi.log
-check-cluster: all $(check_PROGRAMS)
+check-cluster: built
 	$(run_tests) TESTS='$(cluster_tests)' TEST_SUITE_LOG=tests/cluster.log
-check-lint: all
+check-lint: built
 	$(run_tests) TESTS='$(lint_tests)' TEST_SUITE_LOG=tests/lint.log
 lint: check-lint
 
