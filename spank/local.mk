@@ -40,3 +40,5 @@ local_tests += tests/unit/spank.bats
 endif
 endif
 EXTRA_DIST += tests/unit/spank.bats tests/cluster/spank.bats
+
+dist_man_MANS += man/spank_accel.8

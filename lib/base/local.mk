@@ -31,3 +31,14 @@ tests_unit_test_settings_LDADD = $(unit_ldadd)
 unit_tests += tests/unit/test_dtype
 tests_unit_test_dtype_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_dtype_LDADD = $(unit_ldadd)
+
+unit_tests += tests/unit/test_rng
+tests_unit_test_rng_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_rng_LDADD = $(unit_ldadd)
+
+unit_tests += tests/unit/test_io
+tests_unit_test_io_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_io_LDADD = $(unit_ldadd)
+
+dist_man_MANS += man/accel_base.3 man/accel_settings.3 man/accel_rng.3 \
+	man/accel.conf.5
