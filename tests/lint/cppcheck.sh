@@ -7,6 +7,7 @@ need_program "$CPPCHECK" cppcheck
     --suppressions-list=tests/lint/cppcheck.supp \
     --template='{file}:{line}: {id}: {message}' \
     --error-exitcode=0 -D__GNUC__=12 -D__x86_64__ -DACCEL_API= \
+    '-DSPANK_PLUGIN(name,version)=' \
     -I lib -I "$top_builddir/lib" lib src spank examples bench \
     2>"$scratch/out"
 complain_lines <"$scratch/out"
