@@ -159,8 +159,7 @@ static void append_who_waits(const accel_comm_t *c, int gone, char *text,
         if (rank < size)
             flags[rank] = last_of(c, rank) == now;
     }
-    bool inside = gone >= 0 && gone < size && flags[gone];
-    if (!inside && gone >= 0)
+    if (gone >= 0 && (gone >= size || !flags[gone]))
         ax_append(text, room, " (its last: %s)",
                   ax_last_text(last_of(c, gone), last, sizeof last));
     if (gone >= 0 && gone < size)

@@ -19,6 +19,7 @@ tests_unit_test_comm_SOURCES = tests/unit/test_comm.c tests/unit/ranks.h \
 tests_unit_test_comm_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_comm_LDADD = $(unit_ldadd)
 
+multi_tests += tests/multi/comm.bats
 check_PROGRAMS += tests/multi/mp_comm tests/multi/mp_die
 tests_multi_mp_comm_SOURCES = tests/multi/mp_comm.c tests/multi/sweep.c \
 	tests/multi/sweep.h

@@ -15,8 +15,8 @@ while IFS= read -r file; do
             args = head
             sub(/^[^(]*\(/, "", args)
             n = gsub(/,/, ",", args) + 1
-            # PMIx prescribes the parameters of what it calls.
-            if (head ~ /\(/ && head !~ /pmix_/ && n > 6)
+            # PMIx and UCX prescribe the parameters of what they call.
+            if (head ~ /\(/ && head !~ /pmix_|ucs_log_func/ && n > 6)
                 report("function of " n " parameters")
         }
         /^}/ {

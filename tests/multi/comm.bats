@@ -1,0 +1,186 @@
+# Collectives between real processes, and what they say when one of them ends
+# or goes silent: mp_comm.c and mp_die.c do it, this says where.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+    comm=$top_builddir/tests/multi/mp_comm
+    die=$top_builddir/tests/multi/mp_die
+    unset "${!ACCEL_@}"
+    export ACCEL_MODULE_DIR=$top_builddir/lib/.libs
+    export ACCEL_SITE_CONF=/dev/null XDG_CONFIG_HOME=$BATS_TEST_TMPDIR
+    ls -A /dev/shm >shm.before
+}
+
+# Nothing is left behind, whatever happened.
+teardown() {
+    ls -A /dev/shm >shm.after
+    diff shm.before shm.after
+}
+
+# ranks nodes program...
+on() {
+    local ranks=$1 nodes=$2
+    shift 2
+    timeout 120 accel launch -n "$ranks" --nodes "$nodes" "$@"
+}
+
+node_of() { # rank ranks nodes: launch fills nodes one after the other
+    [[ $3 -gt 1 ]] || { hostname; return; }
+    echo "n$(($1 / (($2 + $3 - 1) / $3)))"
+}
+
+# Ranks 0..$1-1 but $2 have all said: rank $2 on its node is STATUS, in time.
+all_name() {
+    local ranks=$1 dead=$2 nodes=$3 words=$4 r
+    for ((r = 0; r < ranks; r++)); do
+        ((r != dead)) || continue
+        grep -qE "^survivor $r ACCEL_ERR_PEER seconds [0-9]\.[0-9]: comm: \
+rank $dead on $(node_of "$dead" "$ranks" "$nodes") $words" <<<"$output" || {
+            echo "rank $r of $ranks on $nodes does not name $dead: $output"
+            return 1
+        }
+    done
+}
+
+@test "every operation, type, operator and size on one node" {
+    local ranks
+    for ranks in 1 2 3 5; do
+        run on $ranks 1 "$comm"
+        [[ $status -eq 0 && $output == *"ok: $ranks ranks on 1 nodes"* ]] || {
+            echo "$ranks: $output"
+            return 1
+        }
+    done
+    run on 8 1 "$comm" quick
+    [[ $status -eq 0 && $output == *"ok: 8 ranks on 1 nodes"* ]]
+}
+
+@test "the same between nodes, also uneven ones" {
+    local shape
+    for shape in "2 2" "3 2" "5 3"; do
+        # shellcheck disable=SC2086
+        run on $shape "$comm"
+        [[ $status -eq 0 && $output == *"ok: ${shape/ / ranks on } nodes"* &&
+            $output == *ucx* ]] || {
+            echo "$shape: $output"
+            return 1
+        }
+    done
+    run on 8 3 "$comm" quick
+    [[ $status -eq 0 && $output == *"ok: 8 ranks on 3 nodes"* ]]
+}
+
+@test "Open MPI starts it as well" {
+    command -v mpirun || skip "mpirun is not installed"
+    run timeout 120 mpirun -n 3 "$comm" quick
+    [[ $status -eq 0 && $output == *"ok: 3 ranks"* ]]
+}
+
+@test "eight ranks do a thousand small all-reduces within 30 s" {
+    run timeout 30 accel launch -n 8 "$comm" rounds 1000
+    [[ $status -eq 0 && $output == *ok* ]]
+}
+
+@test "a rank that is killed is named by all others" {
+    local nodes dead
+    for nodes in 1 2 4; do
+        for dead in 2 0 3; do
+            run on 4 "$nodes" "$die" kill "$dead"
+            all_name 4 "$dead" "$nodes" "is gone"
+        done
+    done
+    run on 4 1 "$die" kill 2
+    [[ $output == *"(killed by signal 9)"* ||
+        $output == *"(its process ended)"* ]]
+    [[ $output == *"ranks 0 1 3 were waiting in it"* ]]
+}
+
+@test "so is one that crashes, and one that ends without closing" {
+    local nodes how
+    for nodes in 1 2 4; do
+        for how in segv exit0; do
+            run on 4 "$nodes" "$die" $how 2
+            all_name 4 2 "$nodes" "is gone"
+        done
+    done
+}
+
+@test "a rank that closes while others wait has left" {
+    local nodes
+    for nodes in 1 2 4; do
+        run on 4 "$nodes" "$die" close 2
+        all_name 4 2 "$nodes" "has left"
+    done
+}
+
+@test "killed at any moment, twenty times" {
+    local i nodes
+    for ((i = 0; i < 20; i++)); do
+        nodes=$((i % 4 == 0 ? 2 : 4))
+        run on 4 $nodes "$die" random 2
+        all_name 4 2 $nodes "is gone"
+    done
+    for ((i = 0; i < 5; i++)); do
+        run on 6 2 "$die" random 5
+        all_name 6 5 2 "is gone"
+        run on 6 1 "$die" random $i
+        all_name 6 $i 1 "is gone"
+    done
+}
+
+@test "a child that keeps the descriptors does not hide a death" {
+    run on 4 1 "$die" fork 2
+    all_name 4 2 1 "is gone"
+}
+
+@test "a stopped rank only delays" {
+    local nodes
+    for nodes in 1 4; do
+        run on 4 $nodes "$die" stop 2 3
+        [[ $status -eq 0 && $output == *fine* ]]
+    done
+}
+
+@test "a rank that is silent for too long is named, with its last call" {
+    local nodes
+    for nodes in 1 2 4; do
+        ACCEL_TIMEOUT=2 run on 4 $nodes "$die" sleep 2 6
+        [[ $output == *"survivor 0 ACCEL_ERR_TIMEOUT seconds 2."* ]]
+        [[ $output == *"waited 2 s in all-reduce #202 for rank 2 on "* ]]
+        [[ $output == *"last: barrier #201"* && $output == *"timeout=2"* ]]
+        # it hears of it as well, when it comes
+        [[ $output == *"survivor 2 ACCEL_ERR_TIMEOUT"* ]]
+    done
+}
+
+@test "waiting takes little processor time" {
+    local nodes
+    for nodes in 1 4; do
+        run on 4 $nodes "$die" before 0 6
+        [[ $status -eq 0 && $output == *fine* ]]
+        # under half a core each, and the work itself is in it
+        awk '/^rank . cpu/ { n++; if ($4 > 3) bad = 1 }
+            END { exit n != 4 || bad }' <<<"$output" || {
+            echo "$output"
+            return 1
+        }
+    done
+}
+
+@test "few open files and little locked memory suffice" {
+    run bash -c "ulimit -l 64 && ulimit -Sn 48 && \
+        timeout 120 accel launch -n 8 --nodes 2 $comm quick"
+    [[ $status -eq 0 && $output == *"ok: 8 ranks"* ]]
+}
+
+@test "ten jobs side by side keep to themselves" {
+    local i
+    for ((i = 0; i < 10; i++)); do
+        on 2 $((1 + i % 2)) "$comm" rounds 300 >out.$i 2>&1 &
+    done
+    wait
+    grep -c "ok: 2 ranks" out.* | tee counts
+    [[ $(grep -c ':1$' counts) -eq 10 ]]
+}
