@@ -6,15 +6,15 @@
 /* ---- conversions --------------------------------------------------------- */
 
 /* One loop; the arguments are the two element types and how one is made of
- * the other. Plain names, so that a debugger shows which. */
+ * the other. memcpy() because the caller's memory may be aligned to nothing. */
 #define CONVERT(name, to, from, expression)                                    \
     static void name(void *dst, const void *src, size_t count)                 \
     {                                                                          \
-        to *d = dst;                                                           \
-        const from *s = src;                                                   \
         for (size_t i = 0; i < count; i++) {                                   \
-            from x = s[i];                                                     \
-            d[i] = expression;                                                 \
+            from x;                                                            \
+            memcpy(&x, (const char *)src + i * sizeof x, sizeof x);            \
+            to y = expression;                                                 \
+            memcpy((char *)dst + i * sizeof y, &y, sizeof y);                  \
         }                                                                      \
     }
 
@@ -104,9 +104,9 @@ static double max_f64(double a, double b)
     return a > b || a != a ? a : b;
 }
 
-static float end_f32(float x, float scale)
+static float end_f32(float x, double scale)
 {
-    x *= scale;
+    x *= (float)scale;
     return x != x ? float_of(AX_NAN32) : x;
 }
 
@@ -130,12 +130,16 @@ static double same_f64(double x)
     static void op##_##name(void *dst, const void *const *src, int nsrc,       \
                             size_t count, double scale)                        \
     {                                                                          \
-        to *d = dst;                                                           \
         for (size_t i = 0; i < count; i++) {                                   \
-            wide acc = load(((const from *)src[0])[i]);                        \
-            for (int k = 1; k < nsrc; k++)                                     \
-                acc = op##_##wide(acc, load(((const from *)src[k])[i]));       \
-            d[i] = store(end_##wide(acc, (wide)scale));                        \
+            from x;                                                            \
+            memcpy(&x, (const char *)src[0] + i * sizeof x, sizeof x);         \
+            wide acc = load(x);                                                \
+            for (int k = 1; k < nsrc; k++) {                                   \
+                memcpy(&x, (const char *)src[k] + i * sizeof x, sizeof x);     \
+                acc = op##_##wide(acc, load(x));                               \
+            }                                                                  \
+            to y = store(end_##wide(acc, scale));                              \
+            memcpy((char *)dst + i * sizeof y, &y, sizeof y);                  \
         }                                                                      \
     }
 
@@ -154,46 +158,32 @@ REDUCE_ALL(bf16s, uint16_t, uint16_t, f32, ax_bf16_to_f32, ax_f32_to_bf16)
 REDUCE_ALL(f16s_wide, float, uint16_t, f32, ax_f16_to_f32, same_f32)
 REDUCE_ALL(bf16s_wide, float, uint16_t, f32, ax_bf16_to_f32, same_f32)
 
-/* Sums of signed integers wrap as those of unsigned ones do. */
+/* Sums of signed integers wrap as those of unsigned ones do; the compiler
+ * promotes what is shorter than int. */
 #define REDUCE_INT(name, type, unsigned_type)                                  \
-    static void sum_##name(void *dst, const void *const *src, int nsrc,        \
-                           size_t count, double scale)                         \
+    static type sum_as_##name(type a, type b)                                  \
     {                                                                          \
-        (void)scale;                                                           \
-        for (size_t i = 0; i < count; i++) {                                   \
-            unsigned_type acc = ((const unsigned_type *)src[0])[i];            \
-            for (int k = 1; k < nsrc; k++)                                     \
-                acc =                                                          \
-                    (unsigned_type)(acc + ((const unsigned_type *)src[k])[i]); \
-            ((unsigned_type *)dst)[i] = acc;                                   \
-        }                                                                      \
+        return (type)(unsigned_type)((unsigned_type)a + (unsigned_type)b);     \
     }                                                                          \
-    static void min_##name(void *dst, const void *const *src, int nsrc,        \
-                           size_t count, double scale)                         \
+    static type min_as_##name(type a, type b)                                  \
     {                                                                          \
-        (void)scale;                                                           \
-        for (size_t i = 0; i < count; i++) {                                   \
-            type acc = ((const type *)src[0])[i];                              \
-            for (int k = 1; k < nsrc; k++) {                                   \
-                type x = ((const type *)src[k])[i];                            \
-                acc = x < acc ? x : acc;                                       \
-            }                                                                  \
-            ((type *)dst)[i] = acc;                                            \
-        }                                                                      \
+        return b < a ? b : a;                                                  \
     }                                                                          \
-    static void max_##name(void *dst, const void *const *src, int nsrc,        \
-                           size_t count, double scale)                         \
+    static type max_as_##name(type a, type b)                                  \
+    {                                                                          \
+        return b > a ? b : a;                                                  \
+    }                                                                          \
+    static type end_as_##name(type x, double scale)                            \
     {                                                                          \
         (void)scale;                                                           \
-        for (size_t i = 0; i < count; i++) {                                   \
-            type acc = ((const type *)src[0])[i];                              \
-            for (int k = 1; k < nsrc; k++) {                                   \
-                type x = ((const type *)src[k])[i];                            \
-                acc = x > acc ? x : acc;                                       \
-            }                                                                  \
-            ((type *)dst)[i] = acc;                                            \
-        }                                                                      \
-    }
+        return x;                                                              \
+    }                                                                          \
+    static type same_##name(type x)                                            \
+    {                                                                          \
+        return x;                                                              \
+    }                                                                          \
+    typedef type as_##name;                                                    \
+    REDUCE_ALL(name, type, type, as_##name, same_##name, same_##name)
 
 REDUCE_INT(i8, int8_t, uint8_t)
 REDUCE_INT(u8, uint8_t, uint8_t)

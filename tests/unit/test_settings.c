@@ -155,19 +155,41 @@ static void values_follow_the_table(void **state)
     check_values();
 }
 
-/* The build machine may hold no locale with a decimal comma: then one is made
- * in the test's own folder (tests/unit/locale.sh), or the script says why. */
+/* A machine may have no locale with a decimal comma, so here is one: what
+ * localedef(1) of glibc writes for LC_NUMERIC alone. */
+static void make_comma_locale(char *folder, size_t room)
+{
+    static const uint32_t head[] = {0x20031114, 6, 32, 34, 36, 40, 44, 48};
+    static const char tail[] = ",\0.\0\3\3\0\0,\0\0\0.\0\0\0ANSI_X3.4-1968";
+    char path[160];
+
+    snprintf(folder, room, "%s/comma", home);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    snprintf(path, sizeof path, "%s/LC_NUMERIC", folder);
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(head, sizeof head, 1, f), 1);
+    assert_int_equal(fwrite(tail, sizeof tail, 1, f), 1);
+    assert_int_equal(fclose(f), 0);
+}
+
 static void values_do_not_follow_the_locale(void **state)
 {
-    char point[8];
+    char folder[128], path[160], point[8];
 
     (void)state;
-    if (!setlocale(LC_ALL, "de_DE.UTF-8") && !setlocale(LC_ALL, "de_DE.utf8"))
-        skip();
+    make_comma_locale(folder, sizeof folder);
+    setenv("LOCPATH", home, 1);
+    if (!setlocale(LC_NUMERIC, "comma") && !setlocale(LC_ALL, "de_DE.UTF-8"))
+        fail_msg("neither glibc nor a German locale: install one");
     snprintf(point, sizeof point, "%.1f", 0.5);
     assert_string_equal(point, "0,5");
     check_values();
     setlocale(LC_ALL, "C");
+    unsetenv("LOCPATH");
+    snprintf(path, sizeof path, "%s/LC_NUMERIC", folder);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0);
 }
 
 static void refusals_say_why(void **state)
