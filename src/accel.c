@@ -12,6 +12,8 @@ const struct command commands[] = {
      "start a program as N ranks on this machine"},
     {"env", cmd_env, "[--json]",
      "versions, job, hardware, and where each setting comes from"},
+    {"test", cmd_test, "[-n N] [--here] [--dir DIR]",
+     "is this allocation sane? checks it and says what to do"},
     {"version", cmd_version, "", "print the version"},
     {"help", cmd_help, "[COMMAND]", "how to use accel, or one command of it"},
     {NULL, NULL, NULL, NULL},

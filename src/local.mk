@@ -5,6 +5,7 @@ src_accel_SOURCES = \
 	src/cmd.h \
 	src/cmd_env.c \
 	src/cmd_launch.c \
+	src/cmd_test.c \
 	src/cmd_version.c \
 	src/launch.h \
 	src/launch_env.c \
@@ -13,7 +14,15 @@ src_accel_SOURCES = \
 	src/launch_pmix.c \
 	src/launch_proc.c \
 	src/launch_run.c \
-	src/launch_stdin.c
+	src/launch_stdin.c \
+	src/test.h \
+	src/test_comm.c \
+	src/test_loader.c \
+	src/test_train.c \
+	src/test_world.c
 # Public headers of accel only; PMIx for the server in accel launch.
 src_accel_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS) $(JANSSON_CFLAGS)
 src_accel_LDADD = lib/libaccel.la $(PMIX_LIBS) $(JANSSON_LIBS)
+
+dist_man_MANS += man/accel-test.1
+multi_tests += tests/multi/accel_test.bats
