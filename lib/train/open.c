@@ -62,10 +62,12 @@ static accel_status_t join(accel_t *accel, const accel_oob_t *oob)
         return st;
 
     int node = accel_job_node(accel->job);
+    int local = accel_job_local_rank(accel->job);
     ax_log_setup(log_level(s), accel_job_rank(accel->job),
                  accel_job_node_name(accel->job, node));
     if ((st = accel_comm_open(accel->job, s, &accel->comm)) != ACCEL_OK)
         return st;
+    ax_topo_check_binding(local);
     st = apply_settings(accel);
     if (st == ACCEL_OK)
         st = ax_stop_open((int)ax_settings_int(s, "signal"));

@@ -9,6 +9,7 @@
 #include "job/job.h"
 #include "loader/loader.h"
 #include "optim/optim.h"
+#include "topo/topo.h"
 #include <accel/ckpt.h>
 #include <accel/train.h>
 

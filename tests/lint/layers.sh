@@ -8,7 +8,7 @@ allowed() {
     net) echo "topo job mod" ;;
     comm) echo "net job mod" ;;
     ckpt) echo "comm job" ;;
-    train) echo "comm optim loader ckpt job" ;;
+    train) echo "comm optim loader ckpt job topo" ;;
     *) return 1 ;;
     esac
 }
