@@ -6,3 +6,17 @@ bench_ldadd = lib/libaccel.la
 dist_noinst_SCRIPTS += bench/compare
 EXTRA_DIST += bench/README
 check_PROGRAMS += $(bench_programs)
+
+# optim, convert and loader: one process, PyTorch as the peer. "omp simd" is
+# obeyed so that the raw loop is as vectorised as what it is compared with.
+bench_programs += bench/bench_optim bench/bench_convert bench/bench_loader
+bench_bench_optim_SOURCES = bench/bench_optim.c bench/bench.h
+bench_bench_optim_CFLAGS = $(AM_CFLAGS) -fopenmp-simd
+bench_bench_optim_LDADD = $(bench_ldadd)
+bench_bench_convert_SOURCES = bench/bench_convert.c bench/bench.h
+bench_bench_convert_LDADD = $(bench_ldadd)
+bench_bench_loader_SOURCES = bench/bench_loader.c bench/bench.h
+bench_bench_loader_LDADD = $(bench_ldadd)
+dist_noinst_SCRIPTS += bench/bench_optim.sh bench/bench_convert.sh \
+	bench/bench_loader.sh
+EXTRA_DIST += bench/peer_torch.py

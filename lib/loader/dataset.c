@@ -187,18 +187,24 @@ size_t ax_dataset_bytes(const accel_dataset_t *dataset, size_t f)
 }
 
 /* Shuffled samples are in no order that the processor could guess: ask for
- * them some rows ahead. */
-#define AHEAD 8
+ * them some rows ahead, and of long ones for the start only. */
+#define AHEAD 12
+#define ASKED ((size_t)512)
+
+static void ask_for(const char *row, size_t bytes)
+{
+    for (size_t at = 0; at < bytes && at < ASKED; at += 64)
+        __builtin_prefetch(row + at);
+}
 
 static void copy_rows(char *to, const char *from, size_t bytes,
                       const uint64_t *index, size_t count)
 {
+    for (size_t i = 0; i < count && i < AHEAD; i++)
+        ask_for(from + index[i] * bytes, bytes);
     for (size_t i = 0; i < count; i++) {
-        if (i + AHEAD < count) {
-            const char *next = from + index[i + AHEAD] * bytes;
-            for (size_t at = 0; at < bytes && at < 512; at += 64)
-                __builtin_prefetch(next + at);
-        }
+        if (i + AHEAD < count)
+            ask_for(from + index[i + AHEAD] * bytes, bytes);
         memcpy(to + i * bytes, from + index[i] * bytes, bytes);
     }
 }

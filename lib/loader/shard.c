@@ -92,8 +92,10 @@ accel_status_t accel_shard_batch(const accel_shard_t *shard, uint64_t k,
 
     /* What is missing at the end comes from the start again, as often as it
      * takes when the epoch is shorter than a round. */
-    for (uint64_t i = 0; i < n; i++)
-        positions[i] = (first + i) % shard->samples;
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t p = first + i;
+        positions[i] = p < shard->samples ? p : p % shard->samples;
+    }
     *count = (size_t)n;
     return ACCEL_OK;
 }

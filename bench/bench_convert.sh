@@ -1,0 +1,4 @@
+# convert: accel and the limit, then PyTorch where it is installed.
+"$top_builddir/bench/bench_convert" || exit
+! python3 -c 'import torch' 2>/dev/null ||
+    python3 "$top_srcdir/bench/peer_torch.py" convert
