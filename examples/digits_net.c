@@ -141,16 +141,24 @@ double net_forward(net_t *net, const void *const weights[NET_PARAMS],
     return rows ? loss / (double)rows : 0;
 }
 
-/* grad += mean over rows of out[r] (x) in[r]; the mean is taken here, in f32,
- * so that what flows between the layers does not shrink with the batch. */
-static void add_outer(float *weight, float *bias, const float *out, size_t nout,
-                      const float *in, size_t nin, float mean)
+/* Of one layer and one row: what went in, and the gradient of what came out. */
+typedef struct layer_row {
+    const float *in;
+    size_t nin;
+    const float *out;
+    size_t nout;
+} layer_row_t;
+
+/* Adds out (x) in, times `mean`: the mean over the batch is taken here, in
+ * f32, so that what flows between the layers does not shrink with it. */
+static void add_outer(float *weight, float *bias, const layer_row_t *row,
+                      float mean)
 {
-    for (size_t o = 0; o < nout; o++) {
-        float g = out[o] * mean;
+    for (size_t o = 0; o < row->nout; o++) {
+        float g = row->out[o] * mean;
         bias[o] += g;
-        for (size_t i = 0; i < nin; i++)
-            weight[o * nin + i] += g * in[i];
+        for (size_t i = 0; i < row->nin; i++)
+            weight[o * row->nin + i] += g * row->in[i];
     }
 }
 
@@ -187,9 +195,12 @@ void net_backward(net_t *net, float seed, float *const grads[NET_PARAMS])
     round_all(net, net->flow, rows * NET_HIDDEN);
 
     for (size_t r = 0; r < rows; r++) {
-        add_outer(grads[NET_W2], grads[NET_B2], net->output + r * NET_DIGITS,
-                  NET_DIGITS, net->hidden + r * NET_HIDDEN, NET_HIDDEN, mean);
-        add_outer(grads[NET_W1], grads[NET_B1], net->flow + r * NET_HIDDEN,
-                  NET_HIDDEN, net->images + r * NET_PIXELS, NET_PIXELS, mean);
+        const float *hidden = net->hidden + r * NET_HIDDEN;
+        layer_row_t top = {hidden, NET_HIDDEN, net->output + r * NET_DIGITS,
+                           NET_DIGITS};
+        layer_row_t bottom = {net->images + r * NET_PIXELS, NET_PIXELS,
+                              net->flow + r * NET_HIDDEN, NET_HIDDEN};
+        add_outer(grads[NET_W2], grads[NET_B2], &top, mean);
+        add_outer(grads[NET_W1], grads[NET_B1], &bottom, mean);
     }
 }

@@ -2,8 +2,8 @@
 #include <accel.h>
 #include <stdio.h>
 
-enum { POINTS = 512, EPOCHS = 300 };
-static float points[POINTS][2], w[2], g[2];
+enum { N = 512, EPOCHS = 300 };
+static float points[N][2], w[2], g[2];
 
 /* Adds the gradient of a batch's mean squared error, times `seed`. */
 static void backward(const accel_batch_t *batch, float seed)
@@ -23,28 +23,28 @@ int main(void)
     const accel_param_options_t *param =
         ACCEL_PARAM(.name = "w", .ndim = 1, .shape = {2}, .data = w, .grad = g);
     accel_t *acc = NULL;
-    accel_model_t *model = NULL;
+    accel_model_t *m = NULL;
     accel_optimizer_t *opt = NULL;
     accel_dataset_t *set = NULL;
     accel_loader_t *train = NULL;
     accel_batch_t batch;
 
-    for (int i = 0; i < POINTS; i++)
-        points[i][1] = 3 * (points[i][0] = (float)i / POINTS) + 2;
+    for (int i = 0; i < N; i++)
+        points[i][1] = 3 * (points[i][0] = (float)i / N) + 2;
     int bad =
-        accel_open(NULL, &acc) || accel_model_create(acc, &model) ||
-        accel_model_add(model, param, NULL) ||
+        accel_open(NULL, &acc) || /* 1 */
+        accel_model_create(acc, &m) || accel_model_add(m, param, NULL) ||
         accel_optimizer_create(ACCEL_OPTIMIZER(.lr = 0.05), &opt) ||
-        accel_dataset_from_memory(&field, (const void *[]){points}, 1, POINTS,
+        accel_dataset_from_memory(&field, (const void *[]){points}, 1, N,
                                   &set) ||
         accel_loader_create(set, ACCEL_LOADER(.batch_size = 16), &train) ||
-        accel_prepare(acc, ACCEL_PREPARE(.model = model, .optimizer = opt,
+        accel_prepare(acc, ACCEL_PREPARE(.model = m, .optimizer = opt, /* 2 */
                                          .loader = train));
     while (!bad && accel_loader_epoch(train) < EPOCHS)
         while (!bad && accel_loader_next(train, &batch) == ACCEL_OK) {
-            backward(&batch, accel_backward_begin(acc));
-            bad = accel_backward_end(acc) || accel_optimizer_step(opt) ||
-                  accel_optimizer_zero_grad(opt);
+            backward(&batch, accel_backward_begin(acc)); /* 3 */
+            bad = accel_backward_end(acc) ||             /* 4 */
+                  accel_optimizer_step(opt) || accel_optimizer_zero_grad(opt);
         }
     if (bad)
         fprintf(stderr, "minimal: %s\n", accel_last_error()->text);
@@ -52,8 +52,8 @@ int main(void)
         accel_printf(acc, "y = %.3f x + %.3f\n", w[0], w[1]);
     accel_loader_destroy(train);
     accel_dataset_destroy(set);
-    accel_model_destroy(model);
+    accel_model_destroy(m);
     accel_optimizer_destroy(opt);
-    accel_close(acc);
+    accel_close(acc); /* 5 */
     return bad;
 }

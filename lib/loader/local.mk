@@ -8,8 +8,12 @@ lib_libaccel_core_la_SOURCES += \
 	lib/loader/dataset.c \
 	lib/loader/loader.c
 
-unit_tests += tests/unit/test_loader tests/unit/test_shard
+unit_tests += tests/unit/test_shard tests/unit/test_dataset \
+	tests/unit/test_loader
+tests_unit_test_dataset_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_dataset_LDADD = $(unit_ldadd)
 tests_unit_test_loader_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_loader_LDADD = $(unit_ldadd)
 tests_unit_test_shard_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_shard_LDADD = $(unit_ldadd)
+dist_man_MANS += man/accel_loader.3

@@ -17,6 +17,9 @@ lib_optim_libax_optim_kernels_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden \
 	-fopenmp-simd -fno-math-errno -ffp-contract=off
 lib_libaccel_core_la_LIBADD += lib/optim/libax_optim_kernels.la
 
-unit_tests += tests/unit/test_optim
+unit_tests += tests/unit/test_optim tests/unit/test_optimizer
 tests_unit_test_optim_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_optim_LDADD = $(unit_ldadd)
+tests_unit_test_optimizer_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_optimizer_LDADD = $(unit_ldadd)
+dist_man_MANS += man/accel_optim.3

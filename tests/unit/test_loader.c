@@ -1,9 +1,8 @@
-/* loader: datasets, and batches over epochs. */
+/* loader: batches over epochs, on one rank and on many. */
 #include "unit/unit.h"
 
 #include "loader/loader_priv.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #define L(...) ACCEL_LOADER(__VA_ARGS__)
@@ -46,103 +45,6 @@ static accel_loader_t *new_loader(accel_dataset_t *d,
     assert_int_equal(accel_loader_create(d, o, &l), ACCEL_OK);
     assert_int_equal(accel_loader_set_rank(l, rank, size), ACCEL_OK);
     return l;
-}
-
-/* ---- datasets -------------------------------------------------------------
- */
-
-static void wrong_datasets_are_refused(void **state)
-{
-    static const accel_field_t none[] = {{NULL, ACCEL_F32, 1}};
-    static const accel_field_t empty[] = {{"", ACCEL_F32, 1}};
-    static const accel_field_t twice[] = {{"a", ACCEL_F32, 1},
-                                          {"a", ACCEL_U8, 1}};
-    static const accel_field_t untyped[] = {{"a", ACCEL_DTYPE_NONE, 1}};
-    static const accel_field_t bare[] = {{"a", ACCEL_F32, 0}};
-    static const accel_field_t wide[] = {{"a", ACCEL_F32, SIZE_MAX / 2}};
-    static const accel_field_t big[] = {{"a", ACCEL_F32, SIZE_MAX / 8}};
-    static const struct {
-        const accel_field_t *fields;
-        size_t nfields;
-        const char *text;
-    } cases[] = {
-        {NULL, 1, "no field"},    {none, 0, "no field"},
-        {none, 1, "no name"},     {empty, 1, "no name"},
-        {twice, 2, "two fields"}, {untyped, 1, "no such type"},
-        {bare, 1, "no elements"}, {wide, 1, "more than memory"},
-        {big, 1, "3 samples of"},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        accel_dataset_t *d = (void *)state;
-        assert_int_equal(accel_dataset_from_memory(cases[i].fields, arrays,
-                                                   cases[i].nfields, 3, &d),
-                         ACCEL_ERR_ARG);
-        assert_null(d);
-        assert_non_null(strstr(accel_last_error()->text, cases[i].text));
-    }
-
-    static const void *const holes[] = {pairs, NULL};
-    accel_dataset_t *d;
-    assert_int_equal(accel_dataset_from_memory(fields, holes, 2, 3, &d),
-                     ACCEL_ERR_ARG);
-    assert_non_null(strstr(accel_last_error()->text, "byte"));
-    assert_int_equal(accel_dataset_from_memory(fields, NULL, 2, 3, &d),
-                     ACCEL_ERR_ARG);
-    assert_int_equal(accel_dataset_from_callback(fields, 2, 3, NULL, NULL, &d),
-                     ACCEL_ERR_ARG);
-    assert_int_equal(accel_dataset_from_memory(fields, NULL, 2, 0, &d),
-                     ACCEL_OK); /* no samples need no arrays */
-    accel_dataset_destroy(d);
-    accel_dataset_destroy(NULL);
-}
-
-static void a_dataset_describes_itself(void **state)
-{
-    char name[] = "pair";
-    accel_field_t mine[] = {{name, ACCEL_F32, 2}};
-    const accel_field_t *got;
-    accel_dataset_t *d;
-
-    (void)state;
-    assert_int_equal(accel_dataset_from_memory(mine, arrays, 1, 5, &d),
-                     ACCEL_OK);
-    name[0] = 'X'; /* descriptions are copied */
-    assert_int_equal(accel_dataset_samples(d), 5);
-    assert_int_equal(accel_dataset_fields(d, &got), 1);
-    assert_string_equal(got[0].name, "pair");
-    assert_int_equal(got[0].count, 2);
-    assert_int_equal(ax_dataset_bytes(d, 0), 8);
-    accel_dataset_destroy(d);
-}
-
-static uint64_t fingerprint(const accel_field_t *f, size_t n, uint64_t samples)
-{
-    accel_dataset_t *d;
-
-    assert_int_equal(accel_dataset_from_memory(f, arrays, n, samples, &d),
-                     ACCEL_OK);
-    uint64_t hash = accel_dataset_fingerprint(d);
-    accel_dataset_destroy(d);
-    return hash;
-}
-
-static void fingerprints_tell_shapes_apart(void **state)
-{
-    static const accel_field_t other[][2] = {
-        {{"pair", ACCEL_F32, 2}, {"byte", ACCEL_I8, 1}},
-        {{"pair", ACCEL_F32, 1}, {"byte", ACCEL_U8, 1}},
-        {{"pairb", ACCEL_F32, 2}, {"yte", ACCEL_U8, 1}},
-        {{"byte", ACCEL_U8, 1}, {"pair", ACCEL_F32, 2}}};
-    uint64_t hash = fingerprint(fields, 2, 5);
-
-    (void)state;
-    assert_true(hash == fingerprint(fields, 2, 5));
-    assert_true(hash != fingerprint(fields, 2, 6));
-    assert_true(hash != fingerprint(fields, 1, 5));
-    for (size_t i = 0; i < ARRAY_SIZE(other); i++)
-        assert_true(hash != fingerprint(other[i], 2, 5));
 }
 
 /* ---- batches --------------------------------------------------------------
@@ -627,47 +529,48 @@ static void wrong_loaders_are_refused(void **state)
     accel_dataset_destroy(none);
 }
 
-struct source {
-    int fail_at; /* call that fails; 0: none */
-    int calls;
-    int error;
-};
-
-static int read_numbers(void *context, const uint64_t *index, size_t count,
-                        void *const *out)
+static void loaders_count_their_batches_together(void **state)
 {
-    struct source *s = context;
-
-    if (++s->calls == s->fail_at)
-        return s->error;
-    memcpy(out[0], index, count * sizeof *index);
-    return 0;
-}
-
-static void a_callback_reads_and_its_errors_are_named(void **state)
-{
-    static const accel_field_t number[] = {{"number", ACCEL_U64, 1}};
-    struct source s = {.fail_at = 2, .error = ENOSPC};
-    accel_dataset_t *d;
-    accel_batch_t b;
+    accel_dataset_t *d = new_dataset(5);
+    accel_loader_t *a = new_loader(d, L(.batch_size = 3), 0, 1);
+    accel_loader_t *b = new_loader(d, L(.batch_size = 3), 0, 1);
+    accel_batch_t batch;
 
     (void)state;
-    assert_int_equal(
-        accel_dataset_from_callback(number, 1, 6, read_numbers, &s, &d),
-        ACCEL_OK);
-    accel_loader_t *l = new_loader(d, L(.batch_size = 2), 0, 1);
-    assert_int_equal(accel_loader_next(l, &b), ACCEL_OK);
-    assert_memory_equal(b.data[0], b.index, 2 * sizeof *b.index);
-    assert_int_equal(accel_loader_next(l, &b), ACCEL_ERR_IO);
-    assert_string_equal(accel_last_error()->text,
-                        "loader: batch 1 of epoch 0: dataset: reading 2 "
-                        "samples from sample 2 on: No space left on device");
-    assert_int_equal(b.count, 0);
-    assert_int_equal(accel_loader_next(l, &b), ACCEL_OK); /* tried again */
-    assert_int_equal(b.index[0], 2);
-    s.fail_at = 4, s.error = -1;
-    assert_int_equal(accel_loader_next(l, &b), ACCEL_ERR_IO);
+    assert_int_equal(ax_loader_tick(a), 0);
+    assert_int_equal(ax_loader_rows(a), 0);
+    accel_loader_next(a, &batch);
+    accel_loader_next(b, &batch);
+    assert_true(ax_loader_tick(b) > ax_loader_tick(a));
+    assert_int_equal(ax_loader_rows(b), 3);
+    accel_loader_next(a, &batch);
+    assert_true(ax_loader_tick(a) > ax_loader_tick(b));
+    assert_int_equal(accel_loader_next(a, &batch), ACCEL_END);
+    assert_int_equal(ax_loader_tick(a), 0);
+    assert_int_equal(ax_loader_rows(a), 0);
+    accel_loader_destroy(a);
+    accel_loader_destroy(b);
+    accel_dataset_destroy(d);
+}
+
+static const accel_loader_t *gone;
+
+static void on_gone(void *context, const accel_loader_t *loader)
+{
+    assert_ptr_equal(context, &gone);
+    gone = loader;
+}
+
+static void an_owner_hears_of_the_end(void **state)
+{
+    accel_dataset_t *d = new_dataset(5);
+    accel_loader_t *l = new_loader(d, L(.batch_size = 3), 0, 1);
+    const accel_loader_t *was = l;
+
+    (void)state;
+    ax_loader_set_owner(l, on_gone, &gone);
     accel_loader_destroy(l);
+    assert_ptr_equal(gone, was);
     accel_dataset_destroy(d);
 }
 
@@ -704,9 +607,6 @@ static void the_default_seed_is_set_from_outside(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wrong_datasets_are_refused),
-        cmocka_unit_test(a_dataset_describes_itself),
-        cmocka_unit_test(fingerprints_tell_shapes_apart),
         cmocka_unit_test(the_end_is_known_on_the_last_batch),
         cmocka_unit_test(nested_loaders_do_not_disturb_each_other),
         cmocka_unit_test(the_order_depends_on_seed_and_epoch_only),
@@ -721,8 +621,9 @@ int main(void)
         cmocka_unit_test(another_number_of_ranks_sees_the_rest_once),
         cmocka_unit_test(wrong_states_are_refused),
         cmocka_unit_test(wrong_loaders_are_refused),
-        cmocka_unit_test(a_callback_reads_and_its_errors_are_named),
         cmocka_unit_test(the_default_seed_is_set_from_outside),
+        cmocka_unit_test(loaders_count_their_batches_together),
+        cmocka_unit_test(an_owner_hears_of_the_end),
     };
 
     return cmocka_run_group_tests(tests, setup, NULL);
