@@ -116,13 +116,13 @@ static void help_and_exit(void)
     exit(fflush(stdout) == 0 ? 0 : 1);
 }
 
-static int on_accel(int val, const char *optarg, int remote)
+static int on_accel(int val, const char *value, int remote)
 {
     (void)val;
-    bool fine = remember(optarg);
+    bool fine = remember(value);
     if (remote) /* only logged by Slurm: the tasks say it */
         return 0;
-    if (is_help(optarg))
+    if (is_help(value))
         help_and_exit();
     if (!fine) {
         say(state.error);

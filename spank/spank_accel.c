@@ -10,7 +10,7 @@
 
 /* The names that Slurm looks up; everything else stays inside. */
 #pragma GCC visibility push(default)
-SPANK_PLUGIN(accel, 1)
+SPANK_PLUGIN(accel, 1);
 extern spank_f slurm_spank_init;
 extern spank_f slurm_spank_local_user_init;
 extern spank_f slurm_spank_user_init;
