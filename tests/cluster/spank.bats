@@ -6,15 +6,14 @@ setup() {
     with=$BATS_TEST_DIRNAME/with-cluster
     top_srcdir=${top_srcdir:-$(cd "$BATS_TEST_DIRNAME/../.." && pwd)}
     export top_srcdir
+    export top_builddir=${top_builddir:-$PWD} # by hand: from the build tree
     plugin=$top_builddir/spank/.libs/spank_accel.so
     export job=$top_builddir/tests/multi/mp_job
     [ -e "$plugin" ]
     cd "$BATS_TEST_TMPDIR" || return
     # What a caller has set must not look like what the plugin sets.
     unset OMP_NUM_THREADS SLURM_MPI_TYPE "${!ACCEL_@}"
-    if [ -n "${top_builddir-}" ]; then
-        export ACCEL_MODULE_DIR=$top_builddir/lib/.libs
-    fi
+    export ACCEL_MODULE_DIR=$top_builddir/lib/.libs
     # A task's variables that are ours, one line a task.
     cat >mine <<'END'
 #!/bin/sh
