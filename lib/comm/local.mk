@@ -20,6 +20,7 @@ tests_unit_test_comm_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_comm_LDADD = $(unit_ldadd)
 
 multi_tests += tests/multi/comm.bats
+cluster_tests += tests/cluster/comm.bats
 check_PROGRAMS += tests/multi/mp_comm tests/multi/mp_die
 tests_multi_mp_comm_SOURCES = tests/multi/mp_comm.c tests/multi/sweep.c \
 	tests/multi/sweep.h
