@@ -12,6 +12,7 @@
 #include <pmix_server.h>
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +31,32 @@ static struct {
     atomic_bool aborted;
     int abort_rank, abort_status; /* written before `aborted` */
 } server;
+
+/* ---- never for ever -------------------------------------------------------
+ */
+
+static void on_alarm(int number)
+{
+    static const char text[] =
+        "accel: launch: the PMIx server hangs; is PMIX_MCA_... set in the "
+        "environment?\n";
+    ssize_t ignored = write(STDERR_FILENO, text, sizeof text - 1);
+
+    (void)number;
+    (void)ignored;
+    _exit(1); /* the guard cleans up */
+}
+
+/*
+ * Signals that end this process are blocked while PMIx is called, and a wrong
+ * PMIX_MCA_gds makes PMIx 4.2 wait for itself.
+ */
+static void watch(bool on)
+{
+    if (on)
+        signal(SIGALRM, on_alarm);
+    alarm(on ? REPLY_SECONDS : 0);
+}
 
 /* ---- waiting for an answer ------------------------------------------------
  */
@@ -360,6 +387,7 @@ bool server_start(const struct launch_options *options, const char *dir,
     PMIX_INFO_CONSTRUCT(&info[1]);
     PMIX_INFO_LOAD(&info[0], PMIX_SERVER_TMPDIR, dir, PMIX_STRING);
     PMIX_INFO_LOAD(&info[1], PMIX_SYSTEM_TMPDIR, dir, PMIX_STRING);
+    watch(true);
     pmix_status_t rc = PMIx_server_init(&module, info, 2);
     PMIX_INFO_DESTRUCT(&info[0]);
     PMIX_INFO_DESTRUCT(&info[1]);
@@ -367,34 +395,44 @@ bool server_start(const struct launch_options *options, const char *dir,
         return false;
     /* Without a handler PMIx complains of clients that die. */
     PMIx_Register_event_handler(NULL, 0, NULL, 0, on_event, NULL, NULL);
-    return register_nspace(dir);
+    bool done = register_nspace(dir);
+    watch(false);
+    return done;
+}
+
+static pmix_proc_t proc_of(int rank)
+{
+    pmix_proc_t proc;
+
+    memset(&proc, 0, sizeof proc);
+    memcpy(proc.nspace, server.nspace, sizeof proc.nspace);
+    proc.rank = (pmix_rank_t)rank;
+    return proc;
 }
 
 bool server_register(int rank)
 {
     static struct reply reply = REPLY_INIT;
-    pmix_proc_t proc;
+    pmix_proc_t proc = proc_of(rank);
 
-    memset(&proc, 0, sizeof proc);
-    memcpy(proc.nspace, server.nspace, sizeof proc.nspace);
-    proc.rank = (pmix_rank_t)rank;
+    watch(true);
     pmix_status_t rc = PMIx_server_register_client(&proc, getuid(), getgid(),
                                                    NULL, answer, &reply);
-    return !failed("registering a rank", wait_for(&reply, rc));
+    rc = wait_for(&reply, rc);
+    watch(false);
+    return !failed("registering a rank", rc);
 }
 
 bool server_env(int rank, char ***env)
 {
-    pmix_proc_t proc;
+    pmix_proc_t proc = proc_of(rank);
 
-    memset(&proc, 0, sizeof proc);
-    memcpy(proc.nspace, server.nspace, sizeof proc.nspace);
-    proc.rank = (pmix_rank_t)rank;
+    watch(true);
     pmix_status_t rc = PMIx_server_setup_fork(&proc, env);
-    if (failed("preparing a rank", rc))
-        return false;
+    watch(false);
     /* It names this machine, but the rank is on a pretended node. */
-    PMIX_SETENV(rc, "PMIX_HOSTNAME", server_node(rank), env);
+    if (rc == PMIX_SUCCESS)
+        PMIX_SETENV(rc, "PMIX_HOSTNAME", server_node(rank), env);
     return !failed("preparing a rank", rc);
 }
 
@@ -411,9 +449,11 @@ void server_stop(void)
 {
     static struct reply reply = REPLY_INIT;
 
+    watch(true);
     PMIx_server_deregister_nspace(server.nspace, answer, &reply);
     wait_for(&reply, PMIX_SUCCESS);
     PMIx_server_finalize();
+    watch(false);
     free(server.names);
     server.names = NULL;
 }

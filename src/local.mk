@@ -26,3 +26,7 @@ src_accel_LDADD = lib/libaccel.la $(PMIX_LIBS) $(JANSSON_LIBS)
 
 dist_man_MANS += man/accel-test.1
 multi_tests += tests/multi/accel_test.bats
+multi_tests += tests/multi/launch.bats
+check_PROGRAMS += tests/multi/mp_abort
+tests_multi_mp_abort_CPPFLAGS = $(core_cppflags)
+tests_multi_mp_abort_LDADD = $(PMIX_LIBS)

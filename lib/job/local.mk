@@ -22,3 +22,11 @@ tests_unit_test_job_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_job_LDADD = $(unit_ldadd)
 tests_unit_test_job_oob_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_job_oob_LDADD = $(unit_ldadd)
+
+multi_tests += tests/multi/job.bats
+
+if HAVE_MPI
+check_PROGRAMS += tests/multi/mp_job_mpi
+tests_multi_mp_job_mpi_CPPFLAGS = $(core_cppflags) $(MPI_CFLAGS)
+tests_multi_mp_job_mpi_LDADD = lib/libaccel_core.la $(MPI_LIBS)
+endif

@@ -288,7 +288,8 @@ static accel_status_t collect(const accel_job_t *job)
     if (rc == PMIX_ERR_TIMEOUT)
         return fail_timeout(seconds);
     if (rc != PMIX_SUCCESS)
-        return fail_pmix(ACCEL_ERR_PEER, rc, "the exchange at start-up");
+        return fail_pmix(ACCEL_ERR_PEER, rc,
+                         "a rank ended before the exchange at start-up");
     return ACCEL_OK;
 }
 

@@ -11,7 +11,7 @@ static char path[4096];
 
 static const char *data(const char *name)
 {
-    const char *top = getenv("srcdir");
+    const char *top = getenv("top_srcdir");
 
     snprintf(path, sizeof path, "%s/tests/data/topo/%s", top ? top : ".", name);
     return path;

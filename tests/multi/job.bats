@@ -1,0 +1,84 @@
+# job: what real processes find out about each other, beside MPI and without.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    job=$top_builddir/tests/multi/mp_job
+    mpi=$top_builddir/tests/multi/mp_job_mpi
+    unset PMIX_NAMESPACE PMIX_RANK SLURM_STEP_ID SLURM_STEP_NUM_TASKS
+}
+
+@test "alone: a world of one, whatever a job long gone has left" {
+    run timeout 20 "$job"
+    [ "$status" -eq 0 ]
+    grep -q '^world 1 rank 0 .* provider single' <<<"$output"
+    run env SLURM_JOB_ID=7 SLURM_NTASKS=4 SLURM_NPROCS=4 timeout 20 "$job"
+    [ "$status" -eq 0 ]
+    grep -q '^world 1 rank 0' <<<"$output"
+}
+
+@test "a server that is gone is an error, not a world of one" {
+    run env PMIX_NAMESPACE=gone PMIX_RANK=1 PMIX_SERVER_URI4='gone.0;tcp4://127.0.0.1:9' \
+        timeout 60 "$job"
+    [ "$status" -eq 1 ]
+    grep -q 'PMIx_Init says' <<<"$output"
+    grep -q 'unset PMIX_NAMESPACE' <<<"$output"
+}
+
+@test "other settings on one rank: all ranks say the same" {
+    run timeout 60 accel launch -n 4 --nodes 2 "$job" --settings 2 fp16
+    [ "$status" -eq 1 ]
+    [ "$(grep -c 'rank 2 on n1 runs with other settings than rank 0 on n0' \
+        <<<"$output")" -eq 4 ]
+    [ "$(grep -c 'precision is fp16, not no' <<<"$output")" -eq 4 ]
+}
+
+@test "a rank that cannot go on: all ranks say why" {
+    run timeout 60 accel launch -n 3 "$job" --wrong-rank 1
+    [ "$status" -eq 1 ]
+    [ "$(grep -c 'rank 1 on .*: net: no memory for a test' <<<"$output")" \
+        -eq 3 ]
+}
+
+@test "a rank that dies before the exchange ends the others' wait" {
+    run timeout 60 accel launch -n 3 "$job" --die 1
+    [ "$status" -eq 137 ]
+    [ "$(grep -c 'a rank ended before the exchange' <<<"$output")" -eq 2 ]
+}
+
+@test "a job may be opened again" {
+    run timeout 60 accel launch -n 3 --nodes 2 "$job" --reopen
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^world 3' <<<"$output")" -eq 6 ]
+    [ "$(sort -u <<<"$output" | grep -c '^world 3')" -eq 3 ]
+    run timeout 60 accel launch -n 2 "$job" --no-exchange --reopen
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^world 2' <<<"$output")" -eq 4 ]
+    # but not when PMIx was closed early
+    run env ACCEL_PMIX=close timeout 60 accel launch -n 2 "$job"
+    [ "$status" -eq 0 ]
+    run env ACCEL_PMIX=close timeout 60 accel launch -n 2 "$job" --reopen
+    [ "$status" -eq 1 ]
+    grep -q 'pmix=close' <<<"$output"
+}
+
+@test "mpirun: the same world" {
+    [ -x "$mpi" ] || skip "no MPI at configure"
+    run timeout 60 mpirun -n 3 "$job"
+    [ "$status" -eq 0 ]
+    for r in 0 1 2; do
+        grep -q "^world 3 rank $r local $r of 3 node 0 of 1" <<<"$output"
+    done
+}
+
+@test "beside MPI under mpirun, in any order" {
+    [ -x "$mpi" ] || skip "no MPI at configure"
+    for order in accel mpi accel-close; do
+        run timeout 60 mpirun -n 2 "$mpi" $order
+        [ "$status" -eq 0 ]
+        [ "$(grep -c "^mpi $order rank . of 2" <<<"$output")" -eq 2 ]
+        run timeout 60 "$mpi" $order
+        [ "$status" -eq 0 ]
+        grep -q "^mpi $order rank 0 of 1" <<<"$output"
+    done
+}
