@@ -287,9 +287,9 @@ static accel_status_t collect(const accel_job_t *job)
     PMIX_INFO_DESTRUCT(&info);
     if (rc == PMIX_ERR_TIMEOUT)
         return fail_timeout(seconds);
-    if (rc != PMIX_SUCCESS)
-        return fail_pmix(ACCEL_ERR_PEER, rc,
-                         "a rank ended before the exchange at start-up");
+    /* A rank has died: whose record is missing will show. */
+    if (rc != PMIX_SUCCESS && rc != PMIX_ERR_PARTIAL_SUCCESS)
+        return fail_pmix(ACCEL_ERR_PEER, rc, "the exchange at start-up");
     return ACCEL_OK;
 }
 
@@ -352,9 +352,10 @@ static accel_status_t read_one(const accel_job_t *job, const char *key,
     pmix_status_t rc = PMIx_Get(&proc, key, &info, 1, &value);
     PMIX_INFO_DESTRUCT(&info);
     if (rc != PMIX_SUCCESS) {
-        char what[64];
-        snprintf(what, sizeof what, "the record of rank %d", rank);
-        return fail_pmix(ACCEL_ERR_PROTO, rc, what);
+        char who[96], what[160];
+        snprintf(what, sizeof what, "%s ended before the exchange at start-up",
+                 ax_job_who(job, rank, who, sizeof who));
+        return fail_pmix(ACCEL_ERR_PEER, rc, what);
     }
     accel_status_t st = append(job, rank, value, all, room);
     PMIX_VALUE_RELEASE(value);
