@@ -137,6 +137,18 @@ accel_status_t ax_commit_begin(const char *dir, uint64_t step, uint64_t bytes,
 
 /* ---- publish ---- */
 
+/* Deletes what cannot be renamed; without its manifest, which goes first, it
+ * counts for nothing should the rest fail. */
+static void withdraw(const char *dir, const char *name)
+{
+    char path[PATH_MAX], file[PATH_MAX];
+
+    if (ax_ckpt_join(path, sizeof path, dir, name) == ACCEL_OK &&
+        ax_ckpt_join(file, sizeof file, path, "manifest") == ACCEL_OK)
+        unlink(file);
+    ax_commit_remove(dir, name);
+}
+
 accel_status_t ax_commit_publish(const char *dir, const char *temp,
                                  uint64_t step)
 {
@@ -157,7 +169,7 @@ accel_status_t ax_commit_publish(const char *dir, const char *temp,
         return ACCEL_OK;
     /* There, but perhaps not after a crash: not what was promised. */
     if (rename(to, from) != 0)
-        ax_log(AX_LOG_WARN, "%s: is there, but may be lost in a crash", to);
+        withdraw(dir, name);
     return st;
 }
 

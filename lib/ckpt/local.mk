@@ -43,5 +43,5 @@ tests_harness_fault_la_SOURCES = tests/harness/fault.c
 tests_harness_fault_la_LDFLAGS = -module -avoid-version -shared \
 	-rpath /nowhere
 
-multi_tests += tests/multi/ckpt.bats
+multi_tests += tests/multi/ckpt.bats tests/multi/ckpt_faults.bats
 EXTRA_DIST += tests/multi/ckpt_h5py.py

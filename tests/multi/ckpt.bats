@@ -124,6 +124,70 @@ ranks() {
     done
 }
 
+@test "a disk that is full: an error on all ranks, and the run goes on" {
+    # A file system of 8 MiB, in a name space of its own, whoever we are.
+    mkdir "$dir"
+    run timeout 60 unshare --mount $([ "$(id -u)" -eq 0 ] || echo -r) sh -c '
+        mount -t tmpfs -o size=8m none "$1" && cd "$1" || exit 99
+        accel launch -n 4 "$2" full "$1/ckpt" || exit
+        "$2" list "$1/ckpt"
+        find "$1/ckpt" -mindepth 1 -name ".*"
+        ' sh "$dir" "$program"
+    if [ "$status" -eq 99 ]; then
+        echo "no tmpfs can be mounted here: RLIMIT_FSIZE below stands for it" >&3
+        return
+    fi
+    [ "$status" -eq 0 ]
+    [[ $output == *"error ACCEL_ERR_IO "*"$dir/ckpt: "*" bytes wanted, "* ]]
+    [[ $output == *"No space left on device"* ]]
+    [ "${lines[-1]}" = "step-00000001 complete" ]
+}
+
+@test "a file that may not grow: an error, and no crash in HDF5 at exit" {
+    run ranks 4 "$program" full "$dir" 1000 # 3 MiB of 4 ranks fit, 6 do not
+    [ "$status" -eq 0 ]
+    [[ $output == *"error ACCEL_ERR_IO "*"$dir"*"ile too large"* ]]
+    [ "$("$program" list "$dir")" = "step-00000001 complete" ]
+    [ -z "$(find "$dir" -mindepth 1 -name '.*')" ]
+    for limit in 20 1; do # not even the first
+        "$program" save "$dir-$limit" 0
+        run ranks 4 "$program" full "$dir-$limit" $limit
+        [ "$status" -eq 3 ]
+        [[ $output == *"error ACCEL_ERR_IO "*"$dir"*"ile too large"* ]]
+        [ "$("$program" list "$dir-$limit")" = "step-00000000 complete" ]
+    done
+}
+
+@test "no directory can be made: the path and the cause, on all ranks" {
+    touch "$dir"
+    run ranks 3 "$program" save "$dir" 1
+    [ "$status" -eq 3 ]
+    [[ $output == *"error ACCEL_ERR_IO ckpt: $dir: "*"Not a directory"* ]]
+    run ranks 3 "$program" save "$dir/below" 1
+    [ "$status" -eq 3 ]
+    [[ $output == *"$dir"*"ot a directory"* ]]
+    run ranks 3 "$program" save "/proc/accel" 1
+    [ "$status" -eq 3 ]
+    [[ $output == *"/proc/accel: cannot make directory: "* ]]
+    run ranks 3 "$program" load "$dir/absent"
+    [ "$status" -eq 3 ]
+}
+
+@test "a directory that may not be written to" {
+    mkdir "$dir"
+    chmod 0555 "$dir"
+    if [ "$(id -u)" -eq 0 ]; then # root may write anywhere
+        chmod 0755 "$BATS_RUN_TMPDIR" "$BATS_TEST_TMPDIR"
+        run setpriv --reuid 65534 --regid 65534 --clear-groups \
+            env HOME=/nonexistent "$program" save "$dir" 1
+    else
+        run "$program" save "$dir" 1
+    fi
+    [ "$status" -eq 3 ]
+    [[ $output == *"error ACCEL_ERR_IO ckpt: $dir/.step-00000001."* ]]
+    [[ $output == *"Permission denied"* ]]
+}
+
 @test "h5py sees whole arrays, bf16 and f16 included" {
     python=/usr/bin/python3
     "$python" -c 'import h5py' || {

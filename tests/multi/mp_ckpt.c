@@ -8,6 +8,8 @@
  *   mp_ckpt verify PATH
  *   mp_ckpt wrong DIR              every wrong use that concerns several ranks
  *   mp_ckpt train DIR N            loads what there is, then saves up to N
+ *   mp_ckpt full DIR [KIB]         saves 3 MiB, then 6 MiB, which must fail,
+ *                                  and goes on; no file may outgrow KIB
  *
  * An error of a save or load that all ranks share is printed by rank 0 as
  * "error STATUS TEXT", exit status 3; ranks that do not share it exit with 1.
@@ -17,9 +19,11 @@
 #include <accel.h>
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static accel_comm_t *comm;
 static int rank, size;
@@ -292,6 +296,52 @@ static int do_train(const char *dir, uint64_t last)
     return status;
 }
 
+/* ---- a full disk ---- */
+
+static accel_status_t save_mib(const char *dir, uint64_t step, uint64_t mib)
+{
+    uint64_t n = mib << 20, p = (uint64_t)size, r = (uint64_t)rank;
+    accel_ckpt_part_t part = {.name = "big",
+                              .dtype = ACCEL_U8,
+                              .ndim = 1,
+                              .shape = {n},
+                              .first = n * r / p,
+                              .count = n * (r + 1) / p - n * r / p};
+
+    part.data = malloc(part.count);
+    if (!part.data)
+        abort();
+    memset(part.data, (int)step, part.count);
+    accel_status_t st = accel_ckpt_save(comm, dir, step, &part, 1, NULL);
+    free(part.data);
+    return st;
+}
+
+static int do_full(const char *dir, rlim_t kib)
+{
+    accel_ckpt_t *ckpt;
+    struct rlimit limit = {.rlim_cur = kib << 10, .rlim_max = RLIM_INFINITY};
+
+    signal(SIGXFSZ, SIG_IGN);
+    if (kib && setrlimit(RLIMIT_FSIZE, &limit) != 0)
+        return 1;
+    if (save_mib(dir, 1, 3) != ACCEL_OK)
+        return report(accel_last_error()->status);
+    accel_status_t st = save_mib(dir, 2, 6);
+    if (st == ACCEL_OK)
+        return 1;
+    int status = report(st);
+    for (int i = 0; i < 3; i++) { /* training goes on */
+        if (accel_comm_barrier(comm) != ACCEL_OK)
+            return 1;
+    }
+    if (status != 3 || accel_ckpt_open(comm, dir, &ckpt) != ACCEL_OK)
+        return 1;
+    status = accel_ckpt_step(ckpt) != 1;
+    accel_ckpt_close(ckpt);
+    return status;
+}
+
 /* ---- wrong uses ---- */
 
 static int expect(const char *what, accel_status_t want, const char *text,
@@ -367,13 +417,15 @@ static int run(int argc, char **argv)
         return do_list(argv[2]);
     if (strcmp(what, "train") == 0)
         return do_train(argv[2], step);
+    if (strcmp(what, "full") == 0)
+        return do_full(argv[2], step);
     if (strcmp(what, "wrong") == 0)
         return do_wrong(argv[2]);
     if (strcmp(what, "verify") == 0)
         return accel_ckpt_verify(argv[2]) == ACCEL_OK
                    ? 0
                    : report(accel_last_error()->status);
-    fprintf(stderr, "usage: mp_ckpt save|load|list|verify|wrong|train DIR "
+    fprintf(stderr, "usage: mp_ckpt save|load|list|verify|wrong|train|full DIR "
                     "[STEP [KEEP]]\n");
     return 2;
 }
