@@ -2,6 +2,8 @@
 # that they cannot rot, run only by `make bench` and bench/compare.
 bench_programs =
 bench_ldadd = lib/libaccel.la
+# No wrapper script of libtool in front: it would be measured too.
+bench_ldflags = -no-install
 
 dist_noinst_SCRIPTS += bench/compare
 EXTRA_DIST += bench/README
@@ -20,3 +22,16 @@ bench_bench_loader_LDADD = $(bench_ldadd)
 dist_noinst_SCRIPTS += bench/bench_optim.sh bench/bench_convert.sh \
 	bench/bench_loader.sh
 EXTRA_DIST += bench/peer_torch.py
+
+# startup: srun to the first collective
+dist_noinst_SCRIPTS += bench/bench_startup.sh
+bench_programs += bench/startup_accel bench/startup_pmix
+bench_startup_accel_LDADD = $(bench_ldadd)
+bench_startup_accel_LDFLAGS = $(bench_ldflags)
+bench_startup_pmix_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS)
+bench_startup_pmix_LDADD = $(PMIX_LIBS)
+if HAVE_MPI
+bench_programs += bench/startup_mpi
+bench_startup_mpi_CPPFLAGS = $(MPI_CFLAGS)
+bench_startup_mpi_LDADD = $(MPI_LIBS)
+endif

@@ -25,7 +25,7 @@ room_of() {
 # The one place where a foreign library may be seen.
 owner_of() {
     case $1 in
-    pmix*.h) echo "lib/job/ src/" ;;
+    pmix*.h) echo "lib/job/ src/ bench/ tests/" ;;
     hwloc.h | hwloc/*) echo "lib/topo/" ;;
     hdf5.h) echo "lib/ckpt/ lib/loader/" ;;
     ucp/* | ucs/* | uct/*) echo "lib/net/" ;;
