@@ -27,6 +27,7 @@ static const char short_rest[] = "IKk";
  * only behind "=". An option not listed is taken to have one. */
 static const char *const long_alone[] = {
     "accel",
+    "async",
     "bcast",
     "bell",
     "compress",
@@ -85,6 +86,7 @@ static const char *const long_alone[] = {
     "use-min-nodes",
     "verbose",
     "version",
+    "wait-for-children",
     "whole",
     "x11",
 };

@@ -158,8 +158,7 @@ void ax_option_choose_mpi(const char *mpi)
 
     if (line->given)
         active = !ax_option_is_off(line->value);
-    if (!active || !strcmp(mpi, "keep") || getenv("SLURM_MPI_TYPE"))
-        return;
-    setenv("SLURM_MPI_TYPE", mpi, 1); /* --mpi= comes later, and wins */
-    setenv(AX_MPI_SENT, "1", 1);
+    /* Slurm leaves the variable to the tasks, as it does for --mpi=. */
+    if (active && strcmp(mpi, "keep") != 0)
+        setenv("SLURM_MPI_TYPE", mpi, 0); /* --mpi= comes later, and wins */
 }

@@ -7,9 +7,12 @@
 #define SPANK_PRIV_H
 
 /* 20.11 has its version number in slurm.h, later ones in slurm_version.h,
- * which both headers include. */
+ * which both headers include. Some declare functions as f(). */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wstrict-prototypes"
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
+#pragma GCC diagnostic pop
 
 #include "base/spec.h"
 
@@ -27,8 +30,10 @@
 #define AX_END_TIME_SENT "SLURM_ACCEL_END_TIME"
 #define AX_END_TIME "ACCEL_END_TIME"
 
-/* Says that SLURM_MPI_TYPE was set by the plugin, and is to go again. */
-#define AX_MPI_SENT "SLURM_ACCEL_MPI"
+/* From 23.02 on every task is told when its job ends; before, srun must ask.
+ * (The function that it asks has other arguments from 26.05 on.) */
+#define AX_MUST_ASK_END_TIME                                                   \
+    (SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23, 2, 0))
 
 /* ---- cmdline.c: the command line before Slurm has read it -----------------
  */
@@ -75,7 +80,7 @@ void ax_option_reset(void);
 /* ---- tasks.c: what the tasks get -------------------------------------------
  */
 
-/* In srun: sends the job's end time along. */
+/* In srun: sends the job's end time along, where the tasks would not know. */
 void ax_tasks_send_end_time(spank_t spank);
 
 /* In the task, as the user, before it starts. */

@@ -7,9 +7,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Of libslurm, which srun has loaded; NULL elsewhere. */
-#pragma weak slurm_get_end_time
-
 #define MAX_CPUS 65536
 
 static bool is_number(const char *s)
@@ -17,21 +14,30 @@ static bool is_number(const char *s)
     return *s && strspn(s, "0123456789") == strlen(s) && strlen(s) < 20;
 }
 
-/* Slurm 23.02 and later put the end into every task by themselves. Asked once
- * per srun: it is a call to slurmctld. */
+#if AX_MUST_ASK_END_TIME
+/* Of libslurm, which srun has loaded; NULL elsewhere. */
+#pragma weak slurm_get_end_time
+
+/* Once per srun: it is a call to slurmctld. */
 void ax_tasks_send_end_time(spank_t spank)
 {
     uint32_t job;
     time_t end = 0;
     char text[24];
 
-    if (getenv("SLURM_JOB_END_TIME") || !slurm_get_end_time ||
+    if (!slurm_get_end_time ||
         spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS ||
         slurm_get_end_time(job, &end) != 0 || end <= 0)
         return;
     snprintf(text, sizeof text, "%lld", (long long)end);
     setenv(AX_END_TIME_SENT, text, 1);
 }
+#else
+void ax_tasks_send_end_time(spank_t spank)
+{
+    (void)spank;
+}
+#endif
 
 static void put_end_time(spank_t spank)
 {
@@ -44,17 +50,6 @@ static void put_end_time(spank_t spank)
         is_number(end))
         spank_setenv(spank, AX_END_TIME, end, 1);
     spank_unsetenv(spank, AX_END_TIME_SENT);
-}
-
-/* An srun inside the task makes its own choice. */
-static void drop_mpi_choice(spank_t spank)
-{
-    char sent[8];
-
-    if (spank_getenv(spank, AX_MPI_SENT, sent, sizeof sent) != ESPANK_SUCCESS)
-        return;
-    spank_unsetenv(spank, "SLURM_MPI_TYPE");
-    spank_unsetenv(spank, AX_MPI_SENT);
 }
 
 /* The CPUs that this task may use. Without task binding every task may use
@@ -113,7 +108,6 @@ int ax_tasks_init(spank_t spank)
         ax_option_error()[0])
         return -1;
     put_end_time(spank);
-    drop_mpi_choice(spank);
     /* Not into a batch script: its steps have other masks than it has. */
     if (spank_get_item(spank, S_JOB_STEPID, &step) == ESPANK_SUCCESS &&
         step < AX_STEP_SPECIAL)

@@ -19,7 +19,7 @@ setup() {
 #!/bin/sh
 echo "task$SLURM_PROCID spec=${ACCEL_SPEC-unset} mpi=${SLURM_MPI_TYPE-unset}" \
     "pmix=${PMIX_NAMESPACE+set} omp=${OMP_NUM_THREADS-unset}" \
-    "end=${ACCEL_END_TIME+set} sent=${SLURM_ACCEL_END_TIME-}${SLURM_ACCEL_MPI-}"
+    "end=${ACCEL_END_TIME+set} sent=${SLURM_ACCEL_END_TIME-}"
 END
     chmod +x mine
 }
@@ -28,7 +28,7 @@ END
     run "$with" -N 3 srun -N3 -n3 --accel=fp16,clip=1 ./mine
     [ "$status" -eq 0 ]
     for i in 0 1 2; do
-        grep -qE "^task$i spec=fp16,clip=1 mpi=unset pmix=set omp=[1-9][0-9]* \
+        grep -qE "^task$i spec=fp16,clip=1 mpi=pmix pmix=set omp=[1-9][0-9]* \
 end=set sent=\$" <<<"$output"
     done
 }
@@ -36,7 +36,7 @@ end=set sent=\$" <<<"$output"
 @test "--accel alone means the site's defaults" {
     run "$with" -N 1 sh -c 'srun --accel ./mine; srun --accel= ./mine'
     [ "$status" -eq 0 ]
-    [ "$(grep -c "^task0 spec= mpi=unset pmix=set" <<<"$output")" -eq 2 ]
+    [ "$(grep -c "^task0 spec= mpi=pmix pmix=set" <<<"$output")" -eq 2 ]
 }
 
 @test "the user's choice of MPI wins, in an option or a variable" {
@@ -45,7 +45,7 @@ end=set sent=\$" <<<"$output"
         SLURM_MPI_TYPE=pmi2 srun --accel ./mine'
     [ "$status" -eq 0 ]
     [ "$(grep -c "pmix= " <<<"$output")" -eq 3 ]
-    grep -q "mpi=pmi2" <<<"$output" # the variable was the user's: it stays
+    grep -q "mpi=pmi2" <<<"$output"
     echo "required $plugin mpi=keep" >stack
     ACCEL_PLUGSTACK=$PWD/stack run "$with" -N 1 srun --accel ./mine
     grep -q "pmix= " <<<"$output"
@@ -55,7 +55,7 @@ end=set sent=\$" <<<"$output"
     run "$with" -N 1 sh -c "srun --export=NONE --accel=fp16 $PWD/mine
         srun --export=HOME --accel=fp16 $PWD/mine"
     [ "$status" -eq 0 ]
-    [ "$(grep -c "spec=fp16 mpi=unset pmix=set .*end=set" <<<"$output")" -eq 2 ]
+    [ "$(grep -c "spec=fp16 mpi=pmix pmix=set .*end=set" <<<"$output")" -eq 2 ]
 }
 
 # The names of all variables of a task, and the values of those that do not
@@ -102,17 +102,17 @@ END
     run "$with" -N 2 sh -c 'sbatch -W -o out job.sh; cat out'
     [ "$status" -eq 0 ]
     grep -qx "batch bf16 unset" <<<"$output"
-    [ "$(grep -c "^plain task. spec=bf16 mpi=unset pmix=set" \
+    [ "$(grep -c "^plain task. spec=bf16 mpi=pmix pmix=set" \
         <<<"$output")" -eq 2 ]
-    [ "$(grep -c "^fp16 task. spec=fp16 mpi=unset pmix=set" \
+    [ "$(grep -c "^fp16 task. spec=fp16 mpi=pmix pmix=set" \
         <<<"$output")" -eq 2 ]
-    [ "$(grep -c "^alone task. spec= mpi=unset pmix=set" \
+    [ "$(grep -c "^alone task. spec= mpi=pmix pmix=set" \
         <<<"$output")" -eq 2 ]
     [ "$(grep -cE "^off task. spec=unset mpi=unset pmix= omp=unset end= sent=$" \
         <<<"$output")" -eq 2 ]
-    grep -q "^nested task0 spec=bf16 mpi=unset pmix=set" <<<"$output"
-    # PMIX_NAMESPACE of the outer step is there: only srun could take it away.
-    grep -q "^nooff task0 spec=unset mpi=unset" <<<"$output"
+    grep -q "^nested task0 spec=bf16 mpi=pmix pmix=set" <<<"$output"
+    # What Slurm itself hands from the outer step to the inner one stays.
+    grep -q "^nooff task0 spec=unset .*end= " <<<"$output"
 }
 
 @test "salloc hands down what it was given, with a value or without" {
@@ -121,8 +121,8 @@ END
         salloc -N2 --accel srun -N2 ./mine'
     [ "$status" -eq 0 ]
     grep -q "^accel: salloc: --accel=fp16,,x=1: " <<<"$output"
-    [ "$(grep -c "spec=fp16 mpi=unset pmix=set" <<<"$output")" -eq 2 ]
-    [ "$(grep -c "spec= mpi=unset pmix=set" <<<"$output")" -eq 2 ]
+    [ "$(grep -c "spec=fp16 mpi=pmix pmix=set" <<<"$output")" -eq 2 ]
+    [ "$(grep -c "spec= mpi=pmix pmix=set" <<<"$output")" -eq 2 ]
 }
 
 @test "a wrong value creates no job" {
@@ -211,7 +211,7 @@ END
     echo "optional $plugin" >stack
     ACCEL_PLUGSTACK=$PWD/stack run "$with" -N 2 \
         sh -c 'srun -N2 --accel=fp16 ./mine; srun --accel=fp17 ./mine'
-    [ "$(grep -c "spec=fp16 mpi=unset pmix=set" <<<"$output")" -eq 2 ]
+    [ "$(grep -c "spec=fp16 mpi=pmix pmix=set" <<<"$output")" -eq 2 ]
     grep -q "no fp32 fp16 bf16" <<<"$output"
 }
 
