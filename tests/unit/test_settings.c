@@ -415,6 +415,59 @@ static void bad_variables_are_named(void **state)
     assert_non_null(strstr(accel_last_error()->text, "options.spec: fp17"));
 }
 
+static const struct {
+    const char *name, *nearest; /* NULL: not ours */
+} slips[] = {
+    {"ACCEL_PRECISON", "precision"},
+    {"ACCEL_PRECISSION", "precision"},
+    {"ACCEL_CHECKPOINTS", "checkpoint"},
+    {"ACCEL_CHEKPOINTS", "checkpoint"},
+    {"ACCEL_CLI", "clip"},
+    {"ACCEL_SEEDS", "seed"},
+    {"ACCEL_TIME_OUT", "timeout"},
+    {"ACCEL_ROOT", NULL},
+    {"ACCEL_HOME", NULL},
+    {"ACCEL_DIR", NULL},
+    {"ACCEL_", NULL},
+    {"ACCEL_ISA", NULL},
+    {"ACCEL_END_TIME", NULL},
+    {"ACCEL_MODULE_DIR", NULL},
+    {"ACCEL_SITE_CONF", NULL},
+    {"ACCELERATE_PRECISION", NULL},
+    {"ACCEL_CLUSTER_DIR", NULL},
+    {"ACCEL_VERSION", NULL},
+    {"ACCEL_A_NAME_LONGER_THAN_ANY_SETTING_EVER_WILL_BE", NULL},
+};
+
+static void slips_in_names_of_variables_are_errors(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(slips); i++) {
+        accel_settings_t *s;
+        const char *old = getenv(slips[i].name);
+        char *keep = old ? strdup(old) : NULL;
+        setenv(slips[i].name, "/dev/null", 1);
+        accel_status_t st = accel_settings_load(NULL, &s);
+        if (keep)
+            setenv(slips[i].name, keep, 1);
+        else
+            unsetenv(slips[i].name);
+        free(keep);
+        if (!slips[i].nearest) {
+            if (st != ACCEL_OK)
+                fail_msg("%s", accel_last_error()->text);
+            accel_settings_free(s);
+            continue;
+        }
+        char want[128];
+        snprintf(want, sizeof want,
+                 "settings: %s: no such setting; the nearest is %s",
+                 slips[i].name, slips[i].nearest);
+        assert_int_equal(st, ACCEL_ERR_ARG);
+        assert_string_equal(accel_last_error()->text, want);
+    }
+}
+
 static void files_that_cannot_be_read_are_errors(void **state)
 {
     accel_settings_t *s;
@@ -477,6 +530,39 @@ static void the_hash_is_of_meanings(void **state)
     assert_true(hash_of("checkpoint=a") != hash_of("resume=a"));
 }
 
+/* The sample for sites: with its settings uncommented it is a valid file that
+ * changes nothing and leaves nothing out. */
+static void the_sample_shows_every_default(void **state)
+{
+    const char *top = getenv("top_srcdir");
+    char path[4096], *text, *from, *to;
+    accel_settings_t *s;
+    size_t bytes;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/etc/accel.conf.in", top ? top : ".");
+    assert_int_equal(ax_read_file(path, 1 << 16, &text, &bytes), ACCEL_OK);
+    for (from = to = text; *from; from++) {
+        size_t name = strspn(from, "abcdefghijklmnopqrstuvwxyz# ");
+        if ((from == text || from[-1] == '\n') && from[0] == '#' &&
+            from[name] == '=' && strcspn(from + 2, " ") == name - 3)
+            from += 2;
+        *to++ = *from;
+    }
+    *to = '\0';
+    put_file("site.conf", text);
+    free(text);
+    assert_int_equal(accel_settings_load(NULL, &s), ACCEL_OK);
+    for (size_t i = 0; i < accel_settings_count(s); i++) {
+        accel_setting_t got;
+        assert_int_equal(accel_settings_at(s, i, &got), ACCEL_OK);
+        if (got.origin != ACCEL_ORIGIN_SITE)
+            fail_msg("%s is not in the sample", got.name);
+        assert_string_equal(got.value, ax_spec_find(got.name)->fallback);
+    }
+    accel_settings_free(s);
+}
+
 static void help_names_every_setting(void **state)
 {
     char *text = NULL;
@@ -509,9 +595,11 @@ int main(void)
         TEST(each_source_beats_the_next),
         TEST(bad_files_are_named),
         TEST(bad_variables_are_named),
+        TEST(slips_in_names_of_variables_are_errors),
         TEST(files_that_cannot_be_read_are_errors),
         TEST(wrong_uses_are_refused),
         TEST(the_hash_is_of_meanings),
+        TEST(the_sample_shows_every_default),
         TEST(help_names_every_setting),
     };
 
