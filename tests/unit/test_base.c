@@ -3,6 +3,8 @@
 
 #include "base/base.h"
 
+#include <unistd.h>
+
 static void fail_fills_the_record(void **state)
 {
     (void)state;
@@ -82,6 +84,68 @@ static void options_are_taken_by_their_size(void **state)
                      ACCEL_ERR_ARG);
 }
 
+/* ---- log ----------------------------------------------------------------- */
+
+/* What one line at `level` puts on standard error. */
+static void logged(ax_level_t level, const char *text, char *out, size_t room)
+{
+    int keep = dup(STDERR_FILENO), fds[2];
+
+    assert_int_equal(pipe(fds), 0);
+    dup2(fds[1], STDERR_FILENO);
+    ax_log(level, "%s", text);
+    dup2(keep, STDERR_FILENO);
+    close(keep);
+    close(fds[1]);
+    ssize_t n = read(fds[0], out, room - 1);
+    out[n > 0 ? n : 0] = '\0';
+    close(fds[0]);
+}
+
+static void lines_name_rank_and_level(void **state)
+{
+    char out[2048];
+
+    (void)state;
+    logged(AX_LOG_WARN, "mind", out, sizeof out);
+    assert_string_equal(out, "accel: warning: mind\n");
+    logged(AX_LOG_INFO, "hidden", out, sizeof out);
+    assert_string_equal(out, "");
+    ax_log_setup(AX_LOG_DEBUG, 2, "n3");
+    logged(AX_LOG_DEBUG, "seen", out, sizeof out);
+    assert_string_equal(out, "accel: rank 2 on n3: debug: seen\n");
+    ax_log_setup(AX_LOG_ERROR, 2, NULL);
+    logged(AX_LOG_WARN, "hidden", out, sizeof out);
+    assert_string_equal(out, "");
+    ax_log_setup(AX_LOG_WARN, -1, NULL);
+}
+
+static void long_lines_are_cut_and_end(void **state)
+{
+    char text[4096], out[4096];
+
+    (void)state;
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    logged(AX_LOG_ERROR, text, out, sizeof out);
+    size_t n = strlen(out);
+    assert_true(n > 1000 && n <= 1024);
+    assert_int_equal(out[n - 1], '\n');
+    assert_null(memchr(out, '\n', n - 1));
+}
+
+/* Nobody listens: the program goes on. */
+static void a_closed_standard_error_is_no_error(void **state)
+{
+    int keep = dup(STDERR_FILENO);
+
+    (void)state;
+    close(STDERR_FILENO);
+    ax_log(AX_LOG_ERROR, "into nothing");
+    dup2(keep, STDERR_FILENO);
+    close(keep);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -90,6 +154,9 @@ int main(void)
         cmocka_unit_test(prefix_keeps_the_cause),
         cmocka_unit_test(long_texts_are_cut),
         cmocka_unit_test(every_status_has_a_name),
+        cmocka_unit_test(lines_name_rank_and_level),
+        cmocka_unit_test(long_lines_are_cut_and_end),
+        cmocka_unit_test(a_closed_standard_error_is_no_error),
         cmocka_unit_test(options_are_taken_by_their_size),
     };
 
