@@ -84,3 +84,37 @@ END
     grep -q '^resumed after' second
     [ "$(grep '^weights' whole)" = "$(grep '^weights' second)" ]
 }
+
+@test "a rank killed in mid-training: the others end, and name it" {
+    cat >task <<END
+#!/bin/bash
+echo \$\$ >pid-\$SLURM_PROCID
+exec $digits --epochs 100000 --checkpoint ck
+END
+    chmod +x task
+    cat >job <<END
+srun -K0 -N4 -n4 --accel=bf16 ./task >out 2>err &
+for i in \$(seq 300); do
+    ! grep -q '^epoch 3/' out || break
+    sleep 0.1
+done
+kill -KILL \$(cat pid-2)
+status=0
+wait \$! || status=\$?
+echo \$status >status
+srun -N4 -n4 --accel=bf16 $digits --epochs 4 --checkpoint ck --resume >again
+END
+    # Far less than the setting "timeout": this must not be waited out.
+    run timeout 60 "$with" -N 4 bash job
+    echo "$output"
+    cat out err status again
+    [ "$status" -eq 0 ]
+    [ "$(cat status)" -ne 0 ]
+    # Each survivor says who is gone and where.
+    for r in 0 1 3; do
+        grep -q "^digits: rank $r: .*rank 2 on n3 " err
+        ! kill -0 "$(cat pid-$r)" 2>/dev/null || return 1
+    done
+    grep -q '^resumed after' again
+    grep -q '^test accuracy' again
+}

@@ -212,6 +212,29 @@ static void batches_are_dealt_as_the_tables_say(void **state)
     }
 }
 
+/* What goes wrong elsewhere: late ranks with fewer steps than the others. */
+static void step_counts_are_equal_where_ranks_must_meet(void **state)
+{
+    static const struct {
+        accel_shard_t shard;
+        uint64_t length;
+    } cases[] = {
+        {{255, 8, .size = 8, DROP}, 3}, {{255, 8, .size = 8}, 4},
+        {{3, 1, .size = 7}, 1},         {{4, 1, .size = 9}, 1},
+        {{3, 1, .size = 7, DROP}, 0},   {{255, 64, .size = 8, SPLIT, DROP}, 3},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        accel_shard_t s = cases[i].shard;
+        for (s.rank = 0; s.rank < s.size; s.rank++) {
+            uint64_t length;
+            assert_int_equal(accel_shard_length(&s, &length), ACCEL_OK);
+            assert_int_equal(length, cases[i].length);
+        }
+    }
+}
+
 static void wrong_shards_are_refused(void **state)
 {
     static const struct {
@@ -467,6 +490,7 @@ int main(void)
         cmocka_unit_test(split_blocks_follow_each_other),
         cmocka_unit_test(split_refuses_a_rank_outside_the_world),
         cmocka_unit_test(batches_are_dealt_as_the_tables_say),
+        cmocka_unit_test(step_counts_are_equal_where_ranks_must_meet),
         cmocka_unit_test(wrong_shards_are_refused),
         cmocka_unit_test(the_largest_epochs_do_not_overflow),
         cmocka_unit_test(nothing_is_lost_and_only_padding_repeats),
