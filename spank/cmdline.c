@@ -132,6 +132,7 @@ void ax_cmdline_scan(char *const *words, int count, ax_cmdline_t *out)
             out->given = true;
             out->value = word[7] ? word + 8 : NULL;
         }
+        out->shell = out->shell || strcmp(word, "--interactive") == 0;
         i += takes_next_long(word + 2);
     }
     if (i >= count)

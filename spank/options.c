@@ -150,6 +150,16 @@ int ax_option_register(spank_t spank)
     return 0;
 }
 
+/* In the shell of salloc on a node Slurm itself has left "none" behind. */
+static bool mpi_is_chosen(void)
+{
+    const char *type = getenv("SLURM_MPI_TYPE");
+    const char *step = getenv("SLURM_STEP_ID");
+
+    return type && !(strcmp(type, "none") == 0 && step &&
+                     strcmp(step, AX_STEP_SHELL) == 0);
+}
+
 void ax_option_choose_mpi(const char *mpi)
 {
     const char *inherited = getenv(AX_SPANK_ENV);
@@ -158,7 +168,8 @@ void ax_option_choose_mpi(const char *mpi)
 
     if (line->given)
         active = !ax_option_is_off(line->value);
-    /* Slurm leaves the variable to the tasks, as it does for --mpi=. */
-    if (active && strcmp(mpi, "keep") != 0)
-        setenv("SLURM_MPI_TYPE", mpi, 0); /* --mpi= comes later, and wins */
+    /* Slurm leaves the variable to the tasks, as it does for --mpi=; so not
+     * to a shell, whose steps choose for themselves. */
+    if (active && !line->shell && strcmp(mpi, "keep") && !mpi_is_chosen())
+        setenv("SLURM_MPI_TYPE", mpi, 1); /* --mpi= comes later, and wins */
 }

@@ -21,6 +21,7 @@
 /* Slurm counts the kinds of steps that are no srun (batch script, extern,
  * interactive) down from here. */
 #define AX_STEP_SPECIAL 0xfffffff0u
+#define AX_STEP_SHELL "4294967290" /* 0xfffffffa, interactive */
 
 /* How sbatch and salloc hand the option to the sruns inside; sic. */
 #define AX_SPANK_ENV "SLURM_SPANK__SLURM_SPANK_OPTION_accel_accel"
@@ -43,6 +44,7 @@ typedef struct ax_cmdline {
     const char *value;   /* of the last one; NULL: none */
     const char *program; /* the first word that is no option; NULL: none */
     bool split;          /* the program follows "--accel" directly */
+    bool shell;          /* salloc's own srun, for its shell on a node */
 } ax_cmdline_t;
 
 /* Splits srun's words; the strings of `words` live on in `out`. */

@@ -125,6 +125,15 @@ END
     [ "$(grep -c "spec= mpi=pmix pmix=set" <<<"$output")" -eq 2 ]
 }
 
+@test "salloc's shell on a node has the SPEC, its steps PMIx" {
+    echo './mine; srun -n2 ./mine; srun -n2 --accel=off ./mine; exit' >typed
+    SHELL=/bin/sh run "$with" -N 1 -C LaunchParameters=use_interactive_step \
+        script -qc "salloc -n2 --accel=fp16" /dev/null <typed
+    grep -q "^task0 spec=fp16 mpi=none pmix= omp=unset" <<<"$output"
+    [ "$(grep -c "^task. spec=fp16 mpi=pmix pmix=set" <<<"$output")" -eq 2 ]
+    [ "$(grep -c "^task. spec=unset mpi=unset pmix= " <<<"$output")" -eq 2 ]
+}
+
 @test "a wrong value creates no job" {
     printf '#!/bin/sh\n#SBATCH --accel=fp17\ntouch ran\n' >job.sh
     run "$with" -N 1 sh -c 'sbatch job.sh; srun --accel=fp17 touch ran

@@ -584,6 +584,21 @@ static void command_lines_follow_the_table(void **state)
     }
 }
 
+static void the_shell_of_salloc_is_known(void **state)
+{
+    char *words[] = {(char *)"srun", (char *)"--interactive",
+                     (char *)"--preserve-env", (char *)"--pty",
+                     (char *)"/bin/sh"};
+    ax_cmdline_t got;
+
+    (void)state;
+    ax_cmdline_scan(words, 5, &got);
+    assert_true(got.shell);
+    assert_string_equal(got.program, "/bin/sh");
+    ax_cmdline_scan(words + 1, 4, &got);
+    assert_false(got.shell);
+}
+
 /* This test's own command line holds no --accel. */
 static void mpi_is_chosen_by_what_is_inherited(void **state)
 {
@@ -602,6 +617,16 @@ static void mpi_is_chosen_by_what_is_inherited(void **state)
     setenv("SLURM_MPI_TYPE", "pmi2", 1);
     init_in(S_CTX_LOCAL);
     assert_string_equal(getenv("SLURM_MPI_TYPE"), "pmi2");
+    setenv("SLURM_MPI_TYPE", "none", 1);
+    init_in(S_CTX_LOCAL);
+    assert_string_equal(getenv("SLURM_MPI_TYPE"), "none");
+    setenv("SLURM_STEP_ID", "0", 1); /* a task */
+    init_in(S_CTX_LOCAL);
+    assert_string_equal(getenv("SLURM_MPI_TYPE"), "none");
+    setenv("SLURM_STEP_ID", "4294967290", 1); /* salloc's shell */
+    init_in(S_CTX_LOCAL);
+    assert_string_equal(getenv("SLURM_MPI_TYPE"), "pmix");
+    unsetenv("SLURM_STEP_ID");
     unsetenv("SLURM_MPI_TYPE");
     char *keep[] = {(char *)"mpi=keep"}, *other[] = {(char *)"mpi=pmix_v4"};
     slurm_spank_init(NULL, 1, keep);
@@ -632,6 +657,7 @@ int main(void)
         TEST(batch_scripts_get_no_thread_count),
         TEST(threads_follow_the_mask),
         TEST(command_lines_follow_the_table),
+        TEST(the_shell_of_salloc_is_known),
         TEST(mpi_is_chosen_by_what_is_inherited),
     };
 
