@@ -1,4 +1,5 @@
 # ckpt: checkpoints as HDF5 files with a manifest, published by a rename
+dist_man_MANS += man/accel_ckpt.3 man/accel-checkpoint.5
 lib_libaccel_core_la_SOURCES += \
 	lib/ckpt/ckpt.h \
 	lib/ckpt/ckpt_priv.h \
