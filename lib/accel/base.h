@@ -4,8 +4,9 @@
  * Every function that can fail returns accel_status_t. Zero is success, a
  * positive value is no error (not finished yet, or no more data), a negative
  * one is an error whose text accel_last_error() holds. The library never
- * exits, never prints unless the setting "log" asks for it, and installs no
- * signal handler and starts no thread unless an option asks.
+ * exits, never prints unless the setting "log" asks for it, installs no signal
+ * handler but for the setting "signal", and starts no thread unless an option
+ * asks.
  */
 #ifndef ACCEL_BASE_H
 #define ACCEL_BASE_H

@@ -42,8 +42,10 @@ typedef struct accel_param_options {
                               __VA_ARGS__})
 
 /*
- * Makes an empty model. On failure *out is NULL. Local. Destroy it before
- * accel_close().
+ * Makes an empty model. On failure *out is NULL. Destroying it is local, so
+ * that it can be done after any error, before or after accel_close(); the
+ * memory of its parameters is given back by accel_close(), and is not to be
+ * used after either.
  */
 ACCEL_API accel_status_t accel_model_create(accel_t *accel,
                                             accel_model_t **out);
@@ -61,7 +63,8 @@ ACCEL_API accel_status_t accel_model_add(accel_model_t *model,
 
 /*
  * Gives every parameter its memory, zeroed; afterwards accel_param_data() may
- * be filled with initial weights. Collective. ACCEL_ERR_PROTO: the ranks'
+ * be filled with initial weights. Of a parameter in the program's own memory
+ * the gradient alone is set to zero. Collective. ACCEL_ERR_PROTO: the ranks'
  * models differ (the text names the first parameter that does);
  * ACCEL_ERR_NOMEM; ACCEL_ERR_STATE: built already, or no parameter.
  */
@@ -78,7 +81,8 @@ ACCEL_API accel_param_t *accel_model_find(const accel_model_t *model,
 
 /*
  * The three views, each of accel_param_elements() elements; NULL before
- * accel_model_build(). data and grad are f32, compute is of
+ * accel_model_build() (data and grad: unless they are the program's own) and
+ * after accel_close(). data and grad are f32, compute is of
  * accel_compute_dtype(). The master copy is yours to change before
  * accel_prepare(), the gradient during backward; compute is to be read only.
  */

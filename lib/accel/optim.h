@@ -93,8 +93,13 @@ ACCEL_API void accel_optimizer_destroy(accel_optimizer_t *optimizer);
 /*
  * Takes a step if the accumulation group is complete, otherwise does nothing.
  * A step whose gradients hold an infinity or NaN is skipped on all ranks; see
- * accel_step_was_skipped(). Collective. ACCEL_ERR_STATE before
- * accel_prepare().
+ * accel_step_was_skipped(). Collective.
+ *
+ * ACCEL_ERR_STATE: before accel_prepare(), after accel_close(), or without a
+ * backward pass since the last step; ACCEL_ERR_PROTO: the ranks are at
+ * different steps, accumulated different numbers of batches, or hold different
+ * gradients; ACCEL_ERR_OVERFLOW: 100 steps in a row were skipped at the lowest
+ * loss scale: that is no overflow any more (the text names the parameter).
  */
 ACCEL_API accel_status_t accel_optimizer_step(accel_optimizer_t *optimizer);
 

@@ -46,7 +46,12 @@ typedef struct accel_options {
 ACCEL_API accel_status_t accel_open(const accel_options_t *options,
                                     accel_t **out);
 
-/* Leaves. Does not wait for others. NULL is fine; works after any error. */
+/*
+ * Leaves. Does not wait for others: a rank that leaves early ends the others'
+ * waits with ACCEL_ERR_PEER. NULL is fine; works after any error. Optimizers,
+ * schedules, loaders and models may be destroyed before or after; the memory
+ * of models goes with it. Local.
+ */
 ACCEL_API void accel_close(accel_t *accel);
 
 /* Local getters, any thread; see <accel/job.h> for what a node is. */
@@ -84,7 +89,8 @@ ACCEL_API accel_dtype_t accel_compute_dtype(const accel_t *accel);
 /* A barrier. */
 ACCEL_API accel_status_t accel_wait_for_everyone(accel_t *accel);
 
-/* What stands between the two is run by rank 0 first, then by the others. */
+/* What stands between the two is run by rank 0 first, then by the others,
+ * which wait no longer than the setting "timeout". */
 ACCEL_API accel_status_t accel_main_first_begin(accel_t *accel);
 ACCEL_API accel_status_t accel_main_first_end(accel_t *accel);
 
@@ -102,14 +108,19 @@ ACCEL_API void accel_set_trigger(accel_t *accel);
 ACCEL_API accel_status_t accel_check_trigger(accel_t *accel, bool *set);
 
 /*
- * True, on all ranks after the same step, once the job was told to stop: by
- * SIGTERM, by the signal of the setting "signal", or because the job's end
- * time is near. Known from the last accel_optimizer_step(). Local.
+ * True, on all ranks after the same step, once any rank was told to stop: by
+ * SIGTERM, by the signal of the setting "signal" (USR2), or because the job's
+ * end is nearer than 90 s, the longest of the last steps and the last save
+ * together. Known from the last accel_optimizer_step() that ended a group.
+ * Local.
+ *
+ * accel_open() installs a handler for these two signals, after which they no
+ * longer end the process; a handler that was there before is called as well,
+ * and accel_close() puts it back. signal=none installs nothing.
  */
 ACCEL_API bool accel_should_stop(const accel_t *accel);
 
-/* ---- the step
- * ---------------------------------------------------------------- */
+/* ---- the step ------------------------------------------------------------ */
 
 typedef struct accel_prepare_options {
     size_t size;
@@ -133,7 +144,14 @@ typedef struct accel_prepare_options {
  * ranks rank 0's weights; gives the optimizer its parameters; tells the
  * loader its rank. Objects are borrowed and may be given in several calls
  * (a loader for training, another for tests). One model and one optimizer
- * per accelerator in this release. Preparing again is no error.
+ * per accelerator in this release. Preparing again changes nothing. An object
+ * that is destroyed is forgotten. `scaler` counts until the first step.
+ *
+ * ACCEL_ERR_PROTO: the ranks give different objects, or loaders over other
+ * data, with other options or another seed (the text names rank and
+ * difference); ACCEL_ERR_UNSUPPORTED: another model, optimizer or schedule;
+ * ACCEL_ERR_STATE: an optimizer without a model; ACCEL_ERR_ARG: a loader that
+ * gives no batch; those of accel_model_build().
  */
 ACCEL_API accel_status_t accel_prepare(accel_t *accel,
                                        const accel_prepare_options_t *options);
@@ -147,13 +165,19 @@ ACCEL_API float accel_backward_begin(accel_t *accel);
 
 /*
  * Ends it. When the accumulation group is complete (every `accumulate`
- * micro-batches, and at the last batch of the prepared loader) averages the
- * gradients over all ranks and over the micro-batches of the group, also when
- * the last group is short.
+ * micro-batches, and at the last batch of the prepared loader that gave the
+ * newest batch) averages the gradients over all ranks and over the
+ * micro-batches of the group, also when the last group is short. Afterwards
+ * accel_param_grad() holds that average, times the loss scale in fp16, and may
+ * still be changed, on all ranks alike.
+ *
+ * ACCEL_ERR_STATE: without accel_backward_begin(), or before a model was
+ * prepared.
  */
 ACCEL_API accel_status_t accel_backward_end(accel_t *accel);
 
-/* Whether the last backward ended a group, so that a step is real. Local. */
+/* Whether the last backward ended a group, so that a step is real; true before
+ * the first. Local. */
 ACCEL_API bool accel_sync_gradients(const accel_t *accel);
 
 /* Micro-batches of a group: the setting "accumulate" until set. Setting is
@@ -166,8 +190,11 @@ ACCEL_API accel_status_t accel_set_accumulate(accel_t *accel, int count);
  * Scales the gradients so that their norm over all parameters is at most
  * `max_norm` (> 0) and gives the norm before in *norm (may be NULL): that of
  * the true, unscaled gradient. Does nothing while the group is not complete
- * (*norm = 0). The setting "clip" does the same at every step. Calling it
- * twice does not unscale twice.
+ * (*norm = 0). The gradients in memory are then without the loss scale; calling
+ * it twice does not unscale twice. Gradients with an infinity or NaN give an
+ * infinite norm and are left to accel_optimizer_step(), which skips them. The
+ * setting "clip" does the same at every step. ACCEL_ERR_ARG: max_norm is not
+ * above 0.
  */
 ACCEL_API accel_status_t accel_clip_grad_norm(accel_t *accel, double max_norm,
                                               double *norm);
@@ -178,8 +205,7 @@ ACCEL_API bool accel_step_was_skipped(const accel_t *accel);
 ACCEL_API uint64_t accel_steps_skipped(const accel_t *accel);
 ACCEL_API double accel_loss_scale(const accel_t *accel);
 
-/* ---- results
- * ------------------------------------------------------------------ */
+/* ---- results ------------------------------------------------------------- */
 
 /* In-place reduction of `count` elements over all ranks, result on all. */
 ACCEL_API accel_status_t accel_reduce(accel_t *accel, void *buffer,
@@ -209,14 +235,15 @@ ACCEL_API accel_status_t accel_gather_for_metrics(accel_t *accel,
                                                   const accel_rows_t *mine,
                                                   void **out, size_t *out_rows);
 
-/* ---- state
- * ---------------------------------------------------------------------- */
+/* ---- state --------------------------------------------------------------- */
 
 /*
  * Own state to keep with the rest. `save` gives a buffer to be freed by the
  * library with free(); `load` gets it back with the version it was saved
- * with. Both return 0, or another value on failure. Each rank keeps its own.
- * `name` as for parameters; it is the key, whatever the order. Local.
+ * with, never a later one than `version`. Both return 0, or another value on
+ * failure. Each rank keeps its own; of more ranks than saved, rank r gets that
+ * of rank r mod the number of ranks that saved. `name` as for parameters; it
+ * is the key, whatever the order, and all ranks register the same. Local.
  */
 typedef int (*accel_save_fn)(void *context, void **data, size_t *bytes);
 typedef int (*accel_load_fn)(void *context, const void *data, size_t bytes,
@@ -230,18 +257,36 @@ ACCEL_API accel_status_t accel_register_state(accel_t *accel, const char *name,
 /*
  * Saves model, optimizer, schedule, loss scale, loader position, random
  * numbers, step count and registered state as `dir`/step-NNNNNNNN, where the
- * number is that of optimizer steps tried. NULL: the setting "checkpoint".
+ * number is that of optimizer steps tried. NULL: the setting "checkpoint". The
+ * setting "keep" deletes old ones. Saving again at the step that this
+ * accelerator saved or loaded last does nothing.
+ *
  * Errors: those of accel_ckpt_save(); ACCEL_ERR_STATE: inside an accumulation
- * group.
+ * group, or before the step that uses its gradients; ACCEL_ERR_PROTO: the
+ * ranks registered different states; ACCEL_ERR_IO: a save function failed.
  */
 ACCEL_API accel_status_t accel_save_state(accel_t *accel, const char *dir);
 
 /*
- * Loads what accel_save_state() saved, on any number of ranks: `path` is a
- * checkpoint or a directory of them (the newest complete one is taken). With
- * another number of ranks than saved, weights, moments, counters and the
- * position in the data are exact, and ranks draw new random streams, which is
- * said in a warning. Errors: those of accel_ckpt_open() and accel_ckpt_read().
+ * Loads what accel_save_state() saved, on any number of ranks, into what is
+ * prepared: `path` is a checkpoint or a directory of them (the newest complete
+ * one is taken). With another number of ranks than saved, weights, moments,
+ * counters and the position in the data are exact, and ranks draw new random
+ * streams, which is said in a warning.
+ *
+ * NULL: as the setting "resume" says. "no" gives ACCEL_ERR_NOTFOUND; "auto"
+ * takes the newest checkpoint in the setting "checkpoint", and gives
+ * ACCEL_ERR_NOTFOUND when there is none, which means: begin from the start;
+ * a path must exist, otherwise ACCEL_ERR_ARG.
+ *
+ * A program with a model alone may load it to evaluate. Otherwise everything
+ * in the checkpoint must have its place, and the other way round, or nothing
+ * is changed: ACCEL_ERR_ARG: a parameter, moment, loader, schedule or
+ * registered state that is missing on either side, or another shape (named);
+ * ACCEL_ERR_PROTO: a loader over other data; ACCEL_ERR_VERSION: a registered
+ * state of a later version; ACCEL_ERR_STATE: inside an accumulation group;
+ * ACCEL_ERR_IO: a load function failed, the state is then part old, part new.
+ * Further those of accel_ckpt_open() and accel_ckpt_read().
  */
 ACCEL_API accel_status_t accel_load_state(accel_t *accel, const char *path);
 

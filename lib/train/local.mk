@@ -37,3 +37,9 @@ tests_multi_mp_train_LDADD = lib/libaccel.la
 tests_multi_mp_state_SOURCES = tests/multi/mp_state.c tests/multi/mp_rig.h
 tests_multi_mp_state_LDADD = lib/libaccel.la
 multi_tests += tests/multi/train.bats tests/multi/state.bats
+
+dist_man_MANS += \
+	man/accel_model.3 \
+	man/accel_state.3 \
+	man/accel_step.3 \
+	man/accel_train.3

@@ -276,10 +276,11 @@ static void new_stream(restore_t *r)
     accel_rng_init(&accel->rng, accel->rng.seed, stream);
     if (accel_is_main(accel))
         ax_log(AX_LOG_WARN,
-               "load_state: %s was saved by %d ranks, this run has %d: "
+               "load_state: %s was saved by %d rank%s, this run has %d: "
                "weights, moments, counters and the place in the data are "
                "exact, random numbers begin new streams",
-               accel_ckpt_path(r->ckpt), r->ranks, accel_size(accel));
+               accel_ckpt_path(r->ckpt), r->ranks, r->ranks == 1 ? "" : "s",
+               accel_size(accel));
 }
 
 static accel_status_t set_scaler(restore_t *r)
