@@ -58,10 +58,13 @@ static accel_status_t find_settings(job_t *job, uint64_t *seed)
         return st;
     *seed =
         job->options->seeded ? job->options->seed : strtoull(s.value, NULL, 10);
+    if ((st = accel_settings_find(settings, "resume", &s)) != ACCEL_OK)
+        return st;
+    bool wanted = job->options->resume || strcmp(s.value, "no") != 0;
     if ((st = accel_settings_find(settings, "checkpoint", &s)) != ACCEL_OK)
         return st;
     job->dir = job->options->checkpoint;
-    if (!job->dir && (s.origin != ACCEL_ORIGIN_DEFAULT || job->options->resume))
+    if (!job->dir && (wanted || s.origin != ACCEL_ORIGIN_DEFAULT))
         job->dir = s.value;
     return ACCEL_OK;
 }
@@ -377,13 +380,16 @@ static accel_status_t test(job_t *job)
 
 /* ---- main ---------------------------------------------------------------- */
 
+/* Without --resume the setting "resume" decides. */
 static accel_status_t resume(job_t *job)
 {
-    accel_status_t st = accel_load_state(job->acc, job->dir);
+    bool asked = job->options->resume;
+    accel_status_t st = accel_load_state(job->acc, asked ? job->dir : NULL);
 
     if (st == ACCEL_ERR_NOTFOUND) {
-        accel_printf(job->acc, "no checkpoint in %s yet: from the start\n",
-                     job->dir);
+        if (asked)
+            accel_printf(job->acc, "no checkpoint in %s yet: from the start\n",
+                         job->dir);
         return ACCEL_OK;
     }
     if (st == ACCEL_OK)
@@ -397,7 +403,7 @@ static accel_status_t run(job_t *job)
 {
     accel_status_t st = make_job(job);
 
-    if (st == ACCEL_OK && job->options->resume)
+    if (st == ACCEL_OK)
         st = resume(job);
     while (st == ACCEL_OK && !job->stopped &&
            accel_loader_epoch(job->train) < job->options->epochs)

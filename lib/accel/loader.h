@@ -62,8 +62,8 @@ typedef struct accel_shard {
 
 /*
  * Batches that this rank gets in an epoch. ACCEL_ERR_ARG: batch_size 0, rank
- * outside [0, size), or split_batches with a batch size that size does not
- * divide. Pure.
+ * outside [0, size), split_batches with a batch size that size does not
+ * divide, or more than 2^62 samples in the epoch or in a round. Pure.
  */
 ACCEL_API accel_status_t accel_shard_length(const accel_shard_t *shard,
                                             uint64_t *length);
@@ -178,6 +178,8 @@ typedef struct accel_batch {
 /*
  * Makes a loader over `dataset` (borrowed). It deals for a world of one until
  * accel_prepare() tells it rank and size. On failure *out is NULL. Local.
+ * ACCEL_ERR_ARG: no batch_size, a dataset without samples, or a batch that
+ * memory cannot address; ACCEL_ERR_NOMEM.
  */
 ACCEL_API accel_status_t accel_loader_create(
     accel_dataset_t *dataset, const accel_loader_options_t *options,
@@ -218,11 +220,14 @@ ACCEL_API accel_status_t accel_loader_seek(accel_loader_t *loader, uint64_t k);
 /*
  * Of the rows that all ranks' present batches give together, in rank order,
  * how many are real; those after are repeats. Local, the same on all ranks
- * (uneven loaders: only of this rank's own). 0 before the first batch.
+ * (uneven loaders: only of this rank's own). 0 before the first batch and
+ * once the epoch is over.
  */
 ACCEL_API uint64_t accel_loader_real_rows(const accel_loader_t *loader);
 
-/* Where a loader stands: absolute counters, for checkpoints. */
+/* Where a loader stands, the batch in use counted as consumed: absolute
+ * counters, for checkpoints. At the end of an epoch `samples` is all of them,
+ * dropped ones included. */
 typedef struct accel_loader_state {
     uint64_t version; /* of the shuffle: 1 */
     uint64_t fingerprint;

@@ -124,6 +124,22 @@ setup() {
     [ -d new ]
 }
 
+@test "the settings checkpoint and resume do what the options do" {
+    run accel launch -n 2 --accel checkpoint=here,resume=auto "$digits" \
+        --epochs 2
+    [ "$status" -eq 0 ]
+    ! grep -q '^resumed' <<<"$output" || return 1
+    run accel launch -n 2 --accel checkpoint=here,resume=auto "$digits" \
+        --epochs 3
+    [ "$status" -eq 0 ]
+    grep -q '^resumed after 88 steps, in epoch 3$' <<<"$output"
+    run accel launch -n 2 --accel resume=here/step-00000044 "$digits" --epochs 3
+    [ "$status" -eq 0 ]
+    grep -q '^resumed after 44 steps, in epoch 2$' <<<"$output"
+    [ ! -e checkpoints/step-00000044 ]
+    [ -e checkpoints/step-00000132 ]
+}
+
 @test "wrong usage is told, with status 2" {
     for wrong in --epoch=0 --epochs=x --batch-size=0 --batch-size=-1 --lr=0 \
         --lr=nan --seed=-1 --seed=1x --what extra; do
