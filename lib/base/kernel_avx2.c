@@ -6,9 +6,7 @@
 
 #define BYTES 32
 #define TARGET __attribute__((target("avx2,f16c")))
-#define KERNEL_TYPES
-#include "kernel_simd.h"
-#undef KERNEL_TYPES
+#include "kernel_types.h"
 
 LANE vf32 widen_f16(half v)
 {
@@ -57,7 +55,9 @@ LANE void part_store(void *p, raw v, size_t bytes)
     memcpy(p, &v, bytes);
 }
 
-#include "kernel_simd.h"
+#include "kernel_lanes.h"
+
+#include "kernel_loops.h"
 
 void ax_kernels_avx2(ax_kernels_t *table)
 {

@@ -6,9 +6,7 @@
 
 #define BYTES 64
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
-#define KERNEL_TYPES
-#include "kernel_simd.h"
-#undef KERNEL_TYPES
+#include "kernel_types.h"
 
 LANE vf32 widen_f16(half v)
 {
@@ -57,7 +55,9 @@ LANE void part_store(void *p, raw v, size_t bytes)
     _mm512_mask_storeu_epi8(p, first(bytes), (__m512i)v);
 }
 
-#include "kernel_simd.h"
+#include "kernel_lanes.h"
+
+#include "kernel_loops.h"
 
 void ax_kernels_avx512(ax_kernels_t *table)
 {

@@ -6,7 +6,10 @@ lib_libaccel_core_la_SOURCES += \
 	lib/base/options.c \
 	lib/base/spec.h \
 	lib/base/spec.c \
+	lib/base/settings_priv.h \
 	lib/base/settings.c \
+	lib/base/settings_env.c \
+	lib/base/settings_file.c \
 	lib/base/io.c \
 	lib/base/clock.c \
 	lib/base/rng_priv.h \
@@ -14,7 +17,9 @@ lib_libaccel_core_la_SOURCES += \
 	lib/base/dtype.c \
 	lib/base/kernel.h \
 	lib/base/kernel_scalar.c \
-	lib/base/kernel_simd.h \
+	lib/base/kernel_types.h \
+	lib/base/kernel_lanes.h \
+	lib/base/kernel_loops.h \
 	lib/base/kernel_avx2.c \
 	lib/base/kernel_avx512.c \
 	lib/base/reduce.c \

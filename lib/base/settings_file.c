@@ -1,0 +1,130 @@
+/* Settings from accel.conf, the site's and the user's. */
+#include "settings_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CONF_MAX (1u << 20) /* bytes of an accel.conf */
+
+static char *trim(char *s)
+{
+    s += strspn(s, " \t\r");
+    size_t n = strlen(s);
+    while (n > 0 && strchr(" \t\r", s[n - 1]))
+        n--;
+    s[n] = '\0';
+    return s;
+}
+
+/* "key = value # why"; a '#' inside a word belongs to the word. */
+static void cut_comment(char *line)
+{
+    for (char *p = line; (p = strchr(p, '#')) != NULL; p++) {
+        if (p == line || p[-1] == ' ' || p[-1] == '\t') {
+            *p = '\0';
+            return;
+        }
+    }
+}
+
+static bool set_line(const struct ax_source *from, char *line, bool *seen,
+                     char *error, size_t room)
+{
+    size_t count;
+    const ax_key_t *table = ax_spec_table(&count);
+
+    cut_comment(line);
+    line = trim(line);
+    if (!*line)
+        return true;
+    char *equals = strchr(line, '=');
+    if (!equals) {
+        snprintf(error, room, "\"%.64s\": want KEY = VALUE", line);
+        return false;
+    }
+    *equals = '\0';
+    const ax_key_t *key = ax_spec_lookup(trim(line), error, room);
+    if (!key)
+        return false;
+    if (seen[key - table]) {
+        snprintf(error, room, "%s: given twice", key->name);
+        return false;
+    }
+    seen[key - table] = true;
+    return ax_settings_set((void *)(uintptr_t)from, key, trim(equals + 1),
+                           error, room);
+}
+
+static accel_status_t set_lines(accel_settings_t *s, accel_origin_t origin,
+                                const char *path, char *text, bool *seen)
+{
+    int number = 1;
+
+    for (char *line = text; line; number++) {
+        char name[4200], error[AX_SPEC_ERROR];
+        char *end = strchr(line, '\n');
+        if (end)
+            *end++ = '\0';
+        snprintf(name, sizeof name, "%s:%d", path, number);
+        struct ax_source from = {s, origin, name};
+        if (!set_line(&from, line, seen, error, sizeof error))
+            return ax_fail(ACCEL_ERR_ARG, "settings: %s: %s", name, error);
+        line = end;
+    }
+    return ACCEL_OK;
+}
+
+static accel_status_t from_file(accel_settings_t *s, accel_origin_t origin,
+                                const char *path)
+{
+    char *text;
+    size_t bytes;
+    accel_status_t st = ax_read_file(path, CONF_MAX, &text, &bytes);
+
+    if (st != ACCEL_OK) {
+        int err = accel_last_error()->sys_errno;
+        return err == ENOENT || err == ENOTDIR ? ACCEL_OK
+                                               : ax_fail_prefix(st, "settings");
+    }
+    bool *seen = calloc(s->count, sizeof *seen);
+    if (!seen)
+        st = ax_fail(ACCEL_ERR_NOMEM, "settings: %s: out of memory", path);
+    else if (strlen(text) != bytes)
+        st = ax_fail(ACCEL_ERR_ARG, "settings: %s: not a text file", path);
+    else
+        st = set_lines(s, origin, path, text, seen);
+    free(seen);
+    free(text);
+    return st;
+}
+
+accel_status_t ax_settings_user_file(accel_settings_t *s)
+{
+    const char *dir = getenv("XDG_CONFIG_HOME");
+    const char *home = getenv("HOME");
+    char path[4096];
+    int n;
+
+    if (dir && dir[0] == '/') /* others are to be ignored, XDG says */
+        n = snprintf(path, sizeof path, "%s/accel/accel.conf", dir);
+    else if (home && *home)
+        n = snprintf(path, sizeof path, "%s/.config/accel/accel.conf", home);
+    else
+        return ACCEL_OK;
+    if (n < 0 || (size_t)n >= sizeof path)
+        return ax_fail(ACCEL_ERR_ARG,
+                       "settings: the path of the user's "
+                       "accel.conf is longer than %zu bytes",
+                       sizeof path - 1);
+    return from_file(s, ACCEL_ORIGIN_USER, path);
+}
+
+accel_status_t ax_settings_site_file(accel_settings_t *s)
+{
+    const char *path = getenv("ACCEL_SITE_CONF");
+
+    return from_file(s, ACCEL_ORIGIN_SITE,
+                     path && *path ? path : AX_SYSCONF_DIR "/accel/accel.conf");
+}
