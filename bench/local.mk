@@ -35,3 +35,10 @@ bench_programs += bench/startup_mpi
 bench_startup_mpi_CPPFLAGS = $(MPI_CFLAGS)
 bench_startup_mpi_LDADD = $(MPI_LIBS)
 endif
+
+# ckpt: files and ranks, h5py as the peer
+bench_programs += bench/bench_ckpt
+bench_bench_ckpt_SOURCES = bench/bench_ckpt.c bench/bench.h
+bench_bench_ckpt_LDADD = $(bench_ldadd)
+dist_noinst_SCRIPTS += bench/bench_ckpt.sh
+EXTRA_DIST += bench/peer_h5py.py

@@ -30,20 +30,42 @@ static accel_status_t reserve(int fd, uint64_t bytes, const char *path)
     return ACCEL_OK;
 }
 
+/* One block, hashed and written piece by piece while it is in the cache. */
+static accel_status_t write_block(XXH3_state_t *state, int fd, const char *data,
+                                  uint64_t bytes, uint64_t offset,
+                                  const char *path)
+{
+    XXH3_64bits_reset(state);
+    for (uint64_t at = 0; at < bytes; at += AX_CKPT_PIECE) {
+        size_t n = bytes - at < AX_CKPT_PIECE ? bytes - at : AX_CKPT_PIECE;
+        XXH3_64bits_update(state, data + at, n);
+        accel_status_t st =
+            ax_pwrite_full(fd, data + at, n, (off_t)(offset + at), path);
+        if (st != ACCEL_OK)
+            return st;
+    }
+    /* Only a hint: the disk works while we copy. fsync() has the last word. */
+    sync_file_range(fd, (off_t)offset, (off_t)bytes, SYNC_FILE_RANGE_WRITE);
+    return ACCEL_OK;
+}
+
 static accel_status_t write_segment(ax_manifest_t *m, const ax_segment_t *s,
                                     int fd, const char *data, const char *path)
 {
     uint64_t bytes = ax_segment_bytes(m, s);
-    accel_status_t st;
+    accel_status_t st = ACCEL_OK;
+    XXH3_state_t *state = XXH3_createState();
 
-    for (uint64_t at = 0, i = s->sum; at < bytes; at += m->block, i++) {
+    if (!state)
+        return ax_fail(ACCEL_ERR_NOMEM, "ckpt: no memory for a checksum");
+    for (uint64_t at = 0, i = s->sum; at < bytes && st == ACCEL_OK;
+         at += m->block, i++) {
         uint64_t n = bytes - at < m->block ? bytes - at : m->block;
-        m->sums[i] = ax_ckpt_sum(data + at, n);
-        st = ax_pwrite_full(fd, data + at, n, (off_t)(s->offset + at), path);
-        if (st != ACCEL_OK)
-            return st;
+        st = write_block(state, fd, data + at, n, s->offset + at, path);
+        m->sums[i] = XXH3_64bits_digest(state);
     }
-    return ACCEL_OK;
+    XXH3_freeState(state);
+    return st;
 }
 
 static accel_status_t write_segments(ax_manifest_t *m, size_t file, int fd,

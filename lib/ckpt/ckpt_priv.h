@@ -19,9 +19,11 @@
 #endif
 
 #define AX_CKPT_FORMAT 1
-#define AX_CKPT_BLOCK ((uint64_t)4 << 20) /* bytes under one checksum */
-#define AX_CKPT_NAME_MAX 1000             /* bytes of an array's name */
-#define AX_CKPT_FILE_MAX 64               /* bytes of a file's name, with NUL */
+#define AX_CKPT_BLOCK ((uint64_t)4 << 20)   /* bytes under one checksum */
+#define AX_CKPT_PIECE ((uint64_t)256 << 10) /* bytes at a time, in the cache   \
+                                             */
+#define AX_CKPT_NAME_MAX 1000               /* bytes of an array's name */
+#define AX_CKPT_FILE_MAX 64 /* bytes of a file's name, with NUL */
 #define AX_CKPT_MANIFEST_MAX ((size_t)1 << 30)
 #define AX_CKPT_VISIBLE_NS ((uint64_t)10 * 1000000000) /* see below */
 
@@ -292,6 +294,7 @@ typedef struct ax_reader {
     int fd; /* -1: none open */
     size_t file;
     char *block; /* bounce buffer of m->block bytes */
+    struct XXH3_state_s *hash;
 } ax_reader_t;
 
 accel_status_t ax_reader_open(ax_reader_t *r, const ax_manifest_t *m, int dir,

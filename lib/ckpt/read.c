@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <xxhash.h>
+
 int ax_ckpt_openat(int dir, const char *name, int flags, uint64_t wait_ns)
 {
     uint64_t end = ax_now_ns() + wait_ns;
@@ -40,7 +42,8 @@ accel_status_t ax_reader_open(ax_reader_t *r, const ax_manifest_t *m, int dir,
 {
     *r = (ax_reader_t){.m = m, .path = path, .dir = dir, .fd = -1};
     r->block = malloc(m->block);
-    if (!r->block)
+    r->hash = XXH3_createState();
+    if (!r->block || !r->hash)
         return ax_fail(ACCEL_ERR_NOMEM, "ckpt: no memory for %" PRIu64 " bytes",
                        m->block);
     return ACCEL_OK;
@@ -51,6 +54,7 @@ void ax_reader_close(ax_reader_t *r)
     if (r->fd >= 0)
         close(r->fd);
     free(r->block);
+    XXH3_freeState(r->hash);
     *r = (ax_reader_t){.fd = -1};
 }
 
@@ -74,7 +78,7 @@ accel_status_t ax_reader_file(ax_reader_t *r, size_t file)
     return ACCEL_OK;
 }
 
-static accel_status_t read_block(ax_reader_t *r, void *to, uint64_t bytes,
+static accel_status_t read_piece(ax_reader_t *r, void *to, uint64_t bytes,
                                  uint64_t offset)
 {
     const char *name = r->m->files[r->file].name;
@@ -102,11 +106,16 @@ static accel_status_t checked_block(ax_reader_t *r, const ax_segment_t *s,
                                     uint64_t i, uint64_t bytes, void *to)
 {
     uint64_t offset = s->offset + i * r->m->block;
-    accel_status_t st = read_block(r, to, bytes, offset);
 
-    if (st != ACCEL_OK)
-        return st;
-    if (ax_ckpt_sum(to, bytes) != r->m->sums[s->sum + i])
+    XXH3_64bits_reset(r->hash);
+    for (uint64_t at = 0; at < bytes; at += AX_CKPT_PIECE) {
+        uint64_t n = bytes - at < AX_CKPT_PIECE ? bytes - at : AX_CKPT_PIECE;
+        accel_status_t st = read_piece(r, (char *)to + at, n, offset + at);
+        if (st != ACCEL_OK)
+            return st;
+        XXH3_64bits_update(r->hash, (char *)to + at, n);
+    }
+    if (XXH3_64bits_digest(r->hash) != r->m->sums[s->sum + i])
         return ax_fail(ACCEL_ERR_CORRUPT,
                        "%s: %s is damaged: wrong checksum of %s, bytes "
                        "%" PRIu64 " to %" PRIu64,
