@@ -43,3 +43,6 @@ dist_man_MANS += \
 	man/accel_state.3 \
 	man/accel_step.3 \
 	man/accel_train.3
+
+dist_man_MANS += man/accel.7
+cluster_tests += tests/cluster/train.bats
