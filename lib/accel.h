@@ -8,6 +8,7 @@
 #include <accel/base.h>
 #include <accel/ckpt.h>
 #include <accel/comm.h>
+#include <accel/dataset.h>
 #include <accel/job.h>
 #include <accel/loader.h>
 #include <accel/model.h>

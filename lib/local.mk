@@ -33,6 +33,7 @@ accelinclude_HEADERS = \
 	lib/accel/topo.h \
 	lib/accel/comm.h \
 	lib/accel/optim.h \
+	lib/accel/dataset.h \
 	lib/accel/loader.h \
 	lib/accel/ckpt.h \
 	lib/accel/train.h \

@@ -8,6 +8,7 @@
 #define ACCEL_LOADER_H
 
 #include <accel/base.h>
+#include <accel/dataset.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -86,56 +87,6 @@ ACCEL_API accel_status_t accel_shard_batch(const accel_shard_t *shard,
  */
 ACCEL_API uint64_t accel_shuffle(uint64_t seed, uint64_t epoch,
                                  uint64_t samples, uint64_t position);
-
-/* ---- datasets ------------------------------------------------------------ */
-
-typedef struct accel_dataset accel_dataset_t;
-
-/* One named part of a sample, such as the image or the label. */
-typedef struct accel_field {
-    const char *name;
-    accel_dtype_t dtype;
-    size_t count; /* elements in one sample, >= 1 */
-} accel_field_t;
-
-/*
- * Reads `count` samples: sample index[i] of field f goes to
- * (char *)fields[f] + i * bytes of one sample. Returns 0, or an errno value.
- * May be called from any thread, several at a time.
- */
-typedef int (*accel_read_fn)(void *context, const uint64_t *index, size_t count,
-                             void *const *fields);
-
-/*
- * A dataset over arrays in memory: data[f] holds samples * fields[f].count
- * elements, sample after sample. The arrays are borrowed and must outlive the
- * dataset; the descriptions are copied. On failure *out is NULL. Local.
- * ACCEL_ERR_ARG: no field, an integer overflow, a NULL array with samples > 0,
- * or two fields of one name.
- */
-ACCEL_API accel_status_t accel_dataset_from_memory(const accel_field_t *fields,
-                                                   const void *const *data,
-                                                   size_t nfields,
-                                                   uint64_t samples,
-                                                   accel_dataset_t **out);
-
-/* The same with a function that reads; `context` must outlive it. */
-ACCEL_API accel_status_t accel_dataset_from_callback(
-    const accel_field_t *fields, size_t nfields, uint64_t samples,
-    accel_read_fn read, void *context, accel_dataset_t **out);
-
-/* Loaders over it must be destroyed first. NULL is fine. */
-ACCEL_API void accel_dataset_destroy(accel_dataset_t *dataset);
-
-ACCEL_API uint64_t accel_dataset_samples(const accel_dataset_t *dataset);
-ACCEL_API size_t accel_dataset_fields(const accel_dataset_t *dataset,
-                                      const accel_field_t **fields);
-
-/*
- * A number that differs when the shape of the dataset differs (samples, field
- * names, types, counts): a resume on another dataset is refused.
- */
-ACCEL_API uint64_t accel_dataset_fingerprint(const accel_dataset_t *dataset);
 
 /* ---- loaders ------------------------------------------------------------- */
 

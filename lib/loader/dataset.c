@@ -1,19 +1,11 @@
 /* Datasets: named fields, a number of samples, a way to read them. */
-#include "loader_priv.h"
+#include "dataset_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct accel_dataset {
-    accel_field_t *fields; /* names are owned */
-    size_t *bytes;         /* of one sample, field by field */
-    size_t nfields;
-    uint64_t samples;
-    const void **data; /* memory: one array a field; else NULL */
-    accel_read_fn read;
-    void *context;
-};
+/* ---- what every kind is -------------------------------------------------- */
 
 static accel_status_t check_name(const accel_field_t *fields, size_t f)
 {
@@ -50,7 +42,8 @@ static accel_status_t check_size(const accel_field_t *field, uint64_t samples,
 }
 
 static accel_status_t copy_fields(accel_dataset_t *d,
-                                  const accel_field_t *fields)
+                                  const accel_field_t *fields,
+                                  const ax_shape_t *shapes)
 {
     accel_status_t st;
 
@@ -59,6 +52,9 @@ static accel_status_t copy_fields(accel_dataset_t *d,
             return st;
         if ((st = check_size(&fields[f], d->samples, &d->bytes[f])) != ACCEL_OK)
             return st;
+        d->shapes[f] = shapes ? shapes[f]
+                              : (ax_shape_t){.ndim = fields[f].count > 1,
+                                             .dim = {fields[f].count}};
         d->fields[f] = fields[f];
         d->fields[f].name = strdup(fields[f].name);
         if (!d->fields[f].name)
@@ -67,8 +63,9 @@ static accel_status_t copy_fields(accel_dataset_t *d,
     return ACCEL_OK;
 }
 
-static accel_status_t create(const accel_field_t *fields, size_t nfields,
-                             uint64_t samples, accel_dataset_t **out)
+accel_status_t ax_dataset_new(const accel_field_t *fields,
+                              const ax_shape_t *shapes, size_t nfields,
+                              uint64_t samples, accel_dataset_t **out)
 {
     accel_status_t st = ACCEL_OK;
 
@@ -80,64 +77,19 @@ static accel_status_t create(const accel_field_t *fields, size_t nfields,
     if (d) {
         d->fields = calloc(nfields, sizeof *d->fields);
         d->bytes = calloc(nfields, sizeof *d->bytes);
+        d->shapes = calloc(nfields, sizeof *d->shapes);
         d->nfields = nfields;
         d->samples = samples;
     }
-    if (!d || !d->fields || !d->bytes)
+    if (!d || !d->fields || !d->bytes || !d->shapes)
         st = ax_fail(ACCEL_ERR_NOMEM, "dataset: out of memory");
     else
-        st = copy_fields(d, fields);
+        st = copy_fields(d, fields, shapes);
     if (st != ACCEL_OK) {
         accel_dataset_destroy(d);
         return st;
     }
     *out = d;
-    return ACCEL_OK;
-}
-
-accel_status_t accel_dataset_from_memory(const accel_field_t *fields,
-                                         const void *const *data,
-                                         size_t nfields, uint64_t samples,
-                                         accel_dataset_t **out)
-{
-    accel_dataset_t *d;
-    accel_status_t st = create(fields, nfields, samples, &d);
-
-    *out = NULL;
-    if (st != ACCEL_OK)
-        return st;
-    d->data = calloc(nfields, sizeof *d->data);
-    if (!d->data)
-        st = ax_fail(ACCEL_ERR_NOMEM, "dataset: out of memory");
-    for (size_t f = 0; f < nfields && st == ACCEL_OK; f++) {
-        if (samples > 0 && (!data || !data[f]))
-            st = ax_fail(ACCEL_ERR_ARG, "dataset: field %s has no array",
-                         fields[f].name);
-        else
-            d->data[f] = data ? data[f] : NULL;
-    }
-    if (st != ACCEL_OK) {
-        accel_dataset_destroy(d);
-        return st;
-    }
-    *out = d;
-    return ACCEL_OK;
-}
-
-accel_status_t accel_dataset_from_callback(const accel_field_t *fields,
-                                           size_t nfields, uint64_t samples,
-                                           accel_read_fn read, void *context,
-                                           accel_dataset_t **out)
-{
-    accel_status_t st;
-
-    *out = NULL;
-    if (!read)
-        return ax_fail(ACCEL_ERR_ARG, "dataset: no function to read with");
-    if ((st = create(fields, nfields, samples, out)) != ACCEL_OK)
-        return st;
-    (*out)->read = read;
-    (*out)->context = context;
     return ACCEL_OK;
 }
 
@@ -145,11 +97,13 @@ void accel_dataset_destroy(accel_dataset_t *dataset)
 {
     if (!dataset)
         return;
+    if (dataset->destroy)
+        dataset->destroy(dataset->self);
     for (size_t f = 0; dataset->fields && f < dataset->nfields; f++)
         free((char *)dataset->fields[f].name);
     free(dataset->fields);
     free(dataset->bytes);
-    free(dataset->data);
+    free(dataset->shapes);
     free(dataset);
 }
 
@@ -166,18 +120,42 @@ size_t accel_dataset_fields(const accel_dataset_t *dataset,
     return dataset->nfields;
 }
 
+size_t accel_dataset_shape(const accel_dataset_t *dataset, size_t f,
+                           const size_t **extents)
+{
+    if (f >= dataset->nfields) {
+        if (extents)
+            *extents = NULL;
+        return 0;
+    }
+    if (extents)
+        *extents = dataset->shapes[f].dim;
+    return dataset->shapes[f].ndim;
+}
+
+const char *accel_dataset_format(const accel_dataset_t *dataset)
+{
+    return dataset->format;
+}
+
 uint64_t accel_dataset_fingerprint(const accel_dataset_t *dataset)
 {
     uint64_t hash = ax_hash(&dataset->samples, sizeof dataset->samples, 1);
 
     for (size_t f = 0; f < dataset->nfields; f++) {
         const accel_field_t *field = &dataset->fields[f];
-        uint64_t shape[2] = {(uint64_t)field->dtype, field->count};
+        const ax_shape_t *shape = &dataset->shapes[f];
+        uint64_t numbers[3 + AX_DIMS] = {(uint64_t)field->dtype, field->count,
+                                         shape->ndim};
 
+        for (size_t d = 0; d < shape->ndim; d++)
+            numbers[3 + d] = shape->dim[d];
         /* with the NUL: "ab" "c" is not "a" "bc" */
         hash = ax_hash(field->name, strlen(field->name) + 1, hash);
-        hash = ax_hash(shape, sizeof shape, hash);
+        hash = ax_hash(numbers, sizeof numbers, hash);
     }
+    if (dataset->identity)
+        hash = ax_hash(&dataset->identity, sizeof dataset->identity, hash);
     return hash;
 }
 
@@ -185,6 +163,28 @@ size_t ax_dataset_bytes(const accel_dataset_t *dataset, size_t f)
 {
     return dataset->bytes[f];
 }
+
+accel_status_t ax_dataset_read(const accel_dataset_t *dataset,
+                               const uint64_t *index, size_t count,
+                               void *const *fields)
+{
+    return count ? dataset->read(dataset, index, count, fields) : ACCEL_OK;
+}
+
+accel_status_t accel_dataset_read(const accel_dataset_t *dataset,
+                                  const uint64_t *index, size_t count,
+                                  void *const *fields)
+{
+    for (size_t i = 0; i < count; i++)
+        if (index[i] >= dataset->samples)
+            return ax_fail(ACCEL_ERR_ARG,
+                           "dataset: no sample %llu; it has %llu",
+                           (unsigned long long)index[i],
+                           (unsigned long long)dataset->samples);
+    return ax_dataset_read(dataset, index, count, fields);
+}
+
+/* ---- memory -------------------------------------------------------------- */
 
 /* Shuffled samples are in no order that the processor could guess: ask for
  * them some rows ahead, and of long ones for the start only. */
@@ -209,21 +209,94 @@ static void copy_rows(char *to, const char *from, size_t bytes,
     }
 }
 
-accel_status_t ax_dataset_read(const accel_dataset_t *dataset,
-                               const uint64_t *index, size_t count,
-                               void *const *fields)
+static accel_status_t read_memory(const accel_dataset_t *dataset,
+                                  const uint64_t *index, size_t count,
+                                  void *const *fields)
 {
-    if (dataset->data) {
-        for (size_t f = 0; f < dataset->nfields; f++)
-            copy_rows(fields[f], dataset->data[f], dataset->bytes[f], index,
-                      count);
-        return ACCEL_OK;
-    }
+    const void *const *data = dataset->self;
 
-    int err = dataset->read(dataset->context, index, count, fields);
+    for (size_t f = 0; f < dataset->nfields; f++)
+        copy_rows(fields[f], data[f], dataset->bytes[f], index, count);
+    return ACCEL_OK;
+}
+
+accel_status_t accel_dataset_from_memory(const accel_field_t *fields,
+                                         const void *const *data,
+                                         size_t nfields, uint64_t samples,
+                                         accel_dataset_t **out)
+{
+    accel_dataset_t *d;
+    accel_status_t st = ax_dataset_new(fields, NULL, nfields, samples, &d);
+
+    *out = NULL;
+    if (st != ACCEL_OK)
+        return st;
+    const void **arrays = calloc(nfields, sizeof *arrays);
+    if (!arrays)
+        st = ax_fail(ACCEL_ERR_NOMEM, "dataset: out of memory");
+    for (size_t f = 0; f < nfields && st == ACCEL_OK; f++) {
+        if (samples > 0 && (!data || !data[f]))
+            st = ax_fail(ACCEL_ERR_ARG, "dataset: field %s has no array",
+                         fields[f].name);
+        else
+            arrays[f] = data ? data[f] : NULL;
+    }
+    d->format = "memory";
+    d->read = read_memory;
+    d->destroy = free;
+    d->self = arrays;
+    if (st != ACCEL_OK) {
+        accel_dataset_destroy(d);
+        return st;
+    }
+    *out = d;
+    return ACCEL_OK;
+}
+
+/* ---- a function ---------------------------------------------------------- */
+
+typedef struct source {
+    accel_read_fn read;
+    void *context;
+} source_t;
+
+static accel_status_t read_source(const accel_dataset_t *dataset,
+                                  const uint64_t *index, size_t count,
+                                  void *const *fields)
+{
+    const source_t *s = dataset->self;
+    int err = s->read(s->context, index, count, fields);
+
     if (err == 0)
         return ACCEL_OK;
     return ax_fail_sys(ACCEL_ERR_IO, err < 0 ? EIO : err,
                        "dataset: reading %zu samples from sample %llu on",
                        count, (unsigned long long)index[0]);
+}
+
+accel_status_t accel_dataset_from_callback(const accel_field_t *fields,
+                                           size_t nfields, uint64_t samples,
+                                           accel_read_fn read, void *context,
+                                           accel_dataset_t **out)
+{
+    accel_dataset_t *d;
+    accel_status_t st;
+
+    *out = NULL;
+    if (!read)
+        return ax_fail(ACCEL_ERR_ARG, "dataset: no function to read with");
+    if ((st = ax_dataset_new(fields, NULL, nfields, samples, &d)) != ACCEL_OK)
+        return st;
+    source_t *s = malloc(sizeof *s);
+    if (!s) {
+        accel_dataset_destroy(d);
+        return ax_fail(ACCEL_ERR_NOMEM, "dataset: out of memory");
+    }
+    *s = (source_t){.read = read, .context = context};
+    d->format = "callback";
+    d->read = read_source;
+    d->destroy = free;
+    d->self = s;
+    *out = d;
+    return ACCEL_OK;
 }

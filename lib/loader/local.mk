@@ -6,6 +6,18 @@ lib_libaccel_core_la_SOURCES += \
 	lib/loader/shard.c \
 	lib/loader/shuffle.c \
 	lib/loader/dataset.c \
+	lib/loader/dataset_priv.h \
+	lib/loader/compose.c \
+	lib/loader/file.c \
+	lib/loader/table.c \
+	lib/loader/entries.c \
+	lib/loader/format.c \
+	lib/loader/npy.c \
+	lib/loader/npz.c \
+	lib/loader/hdf5.c \
+	lib/loader/tokens.c \
+	lib/loader/lines.c \
+	lib/loader/tar.c \
 	lib/loader/loader.c
 
 unit_tests += tests/unit/test_shard tests/unit/test_dataset \

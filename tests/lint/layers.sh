@@ -18,6 +18,7 @@ room_of() {
     case $1 in
     version | settings | rng) echo base ;;
     model) echo train ;;
+    dataset) echo loader ;;
     *) echo "$1" ;;
     esac
 }

@@ -28,7 +28,7 @@ for header in lib/accel/*.h; do
     base | train | version) continue ;;
     comm) nouns='comm|alloc|free' ;;
     optim) nouns='optim|optimizer|schedule|scaler' ;;
-    loader) nouns='loader|dataset|split|shard|shuffle' ;;
+    loader) nouns='loader|split|shard|shuffle' ;;
     model) nouns='model|param' ;;
     settings) nouns='settings|origin' ;;
     *) nouns=$noun ;;
