@@ -86,13 +86,13 @@ END
 
 @test "a slow rank is waited for, cheaply, until the timeout" {
     inside 4 <<'END'
-srun -N4 -n4 -K0 "$die" before 0 20
-ACCEL_TIMEOUT=5 srun -N4 -n4 -K0 "$die" before 0 15 && exit 1
+srun -N4 -n4 -K0 "$die" before 0 12
+ACCEL_TIMEOUT=5 srun -N4 -n4 -K0 "$die" before 0 9 && exit 1
 true
 END
     [[ $status -eq 0 && $output == *fine* ]]
-    # twenty seconds of waiting, under half a core
-    awk '/^rank . cpu/ { n++; if ($4 > 10) bad = 1 }
+    # twelve seconds of waiting, under half a core
+    awk '/^rank . cpu/ { n++; if ($4 > 6) bad = 1 }
         END { exit n != 4 || bad }' <<<"$output"
     local r
     for r in 1 2 3; do

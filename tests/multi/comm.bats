@@ -46,30 +46,36 @@ rank $dead on $(node_of "$dead" "$ranks" "$nodes") $words" <<<"$output" || {
 
 @test "every operation, type, operator and size on one node" {
     local ranks
-    for ranks in 1 2 3 5; do
-        run on $ranks 1 "$comm"
+    run on 3 1 "$comm"
+    [[ $status -eq 0 && $output == *"ok: 3 ranks on 1 nodes"* ]] || {
+        echo "$output"
+        return 1
+    }
+    for ranks in 1 2 5 8; do
+        run on $ranks 1 "$comm" quick
         [[ $status -eq 0 && $output == *"ok: $ranks ranks on 1 nodes"* ]] || {
             echo "$ranks: $output"
             return 1
         }
     done
-    run on 8 1 "$comm" quick
-    [[ $status -eq 0 && $output == *"ok: 8 ranks on 1 nodes"* ]]
 }
 
 @test "the same between nodes, also uneven ones" {
     local shape
-    for shape in "2 2" "3 2" "5 3"; do
+    run on 3 2 "$comm"
+    [[ $status -eq 0 && $output == *"ok: 3 ranks on 2 nodes"* ]] || {
+        echo "$output"
+        return 1
+    }
+    for shape in "2 2" "5 3" "8 3"; do
         # shellcheck disable=SC2086
-        run on $shape "$comm"
+        run on $shape "$comm" quick
         [[ $status -eq 0 && $output == *"ok: ${shape/ / ranks on } nodes"* &&
             $output == *ucx* ]] || {
             echo "$shape: $output"
             return 1
         }
     done
-    run on 8 3 "$comm" quick
-    [[ $status -eq 0 && $output == *"ok: 8 ranks on 3 nodes"* ]]
 }
 
 @test "Open MPI starts it as well" {
@@ -86,7 +92,7 @@ rank $dead on $(node_of "$dead" "$ranks" "$nodes") $words" <<<"$output" || {
 @test "a rank that is killed is named by all others" {
     local nodes dead
     for nodes in 1 2 4; do
-        for dead in 2 0 3; do
+        for dead in 0 3; do
             run on 4 "$nodes" "$die" kill "$dead"
             all_name 4 "$dead" "$nodes" "is gone"
         done
