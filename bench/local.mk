@@ -42,3 +42,14 @@ bench_bench_ckpt_SOURCES = bench/bench_ckpt.c bench/bench.h
 bench_bench_ckpt_LDADD = $(bench_ldadd)
 dist_noinst_SCRIPTS += bench/bench_ckpt.sh
 EXTRA_DIST += bench/peer_h5py.py
+# comm: two ranks against Open MPI and against plain loops
+dist_noinst_SCRIPTS += bench/bench_comm.sh
+bench_programs += bench/bench_comm
+bench_bench_comm_CFLAGS = $(AM_CFLAGS) -O3
+bench_bench_comm_LDADD = $(bench_ldadd)
+bench_bench_comm_LDFLAGS = $(bench_ldflags)
+if HAVE_MPI
+bench_programs += bench/peer_mpi
+bench_peer_mpi_CPPFLAGS = $(MPI_CFLAGS)
+bench_peer_mpi_LDADD = $(MPI_LIBS)
+endif

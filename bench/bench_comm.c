@@ -1,0 +1,256 @@
+/*
+ * Collectives over the public interface: one case, one line.
+ *   bench_comm [--limit] OP DTYPE MEMORY BYTES
+ * OP: all-reduce reduce-scatter all-gather broadcast barrier; MEMORY: heap
+ * private. With --limit the same bytes are moved by plain loops of as many
+ * threads, which is as fast as it can be. Prints "unit<TAB>value".
+ */
+#include <accel.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct bench {
+    const char *op;
+    accel_dtype_t dtype;
+    size_t count; /* elements of the whole buffer */
+    size_t bytes;
+    int rounds;
+    accel_comm_t *comm;
+    char *send, *recv;
+};
+
+static double now(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+static int complain(const char *what)
+{
+    fprintf(stderr, "bench_comm: %s: %s\n", what, accel_last_error()->text);
+    return 1;
+}
+
+/* Each rank on a core of its own, as the peers do. */
+static void pin(int index)
+{
+    cpu_set_t all, one;
+
+    if (sched_getaffinity(0, sizeof all, &all) != 0)
+        return;
+    index %= CPU_COUNT(&all);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, &all) || index-- > 0)
+            continue;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        (void)sched_setaffinity(0, sizeof one, &one);
+        return;
+    }
+}
+
+static int rounds_for(size_t bytes)
+{
+    size_t n = ((size_t)400 << 20) / (bytes + 20000);
+
+    return n < 5 ? 5 : (int)n;
+}
+
+/* Small ones: microseconds; large ones: bytes of the buffer a second. */
+static void report(const struct bench *b, double seconds)
+{
+    if (b->bytes < 65536)
+        printf("us\t%.4f\n", seconds * 1e6);
+    else
+        printf("GB/s\t%.4f\n", (double)b->bytes / seconds / 1e9);
+}
+
+static accel_status_t once(const struct bench *b)
+{
+    size_t part = b->count / (size_t)accel_comm_size(b->comm);
+
+    if (strcmp(b->op, "all-reduce") == 0)
+        return accel_comm_allreduce(b->comm, b->send, b->send, b->count,
+                                    b->dtype, ACCEL_SUM);
+    if (strcmp(b->op, "reduce-scatter") == 0)
+        return accel_comm_reduce_scatter(b->comm, b->send, b->recv, part,
+                                         b->dtype, ACCEL_SUM);
+    if (strcmp(b->op, "all-gather") == 0)
+        return accel_comm_allgather(b->comm, b->send, b->recv, part, b->dtype);
+    if (strcmp(b->op, "broadcast") == 0)
+        return accel_comm_broadcast(b->comm, b->send, b->count, b->dtype, 0);
+    return accel_comm_barrier(b->comm);
+}
+
+static accel_status_t measure(struct bench *b, double *seconds)
+{
+    accel_status_t st = ACCEL_OK;
+
+    for (int i = 0; i < b->rounds / 10 + 2 && st == ACCEL_OK; i++)
+        st = once(b);
+    if (st == ACCEL_OK)
+        st = accel_comm_barrier(b->comm);
+    double start = now();
+    for (int i = 0; i < b->rounds && st == ACCEL_OK; i++)
+        st = once(b);
+    *seconds = (now() - start) / b->rounds;
+    return st;
+}
+
+static accel_status_t take_buffer(struct bench *b, const char *memory,
+                                  char **out)
+{
+    void *p = NULL;
+
+    if (strcmp(memory, "heap") == 0) {
+        accel_status_t st = accel_alloc(b->comm, b->bytes, &p);
+        if (st != ACCEL_OK)
+            return st;
+    } else {
+        p = malloc(b->bytes + 1);
+        if (!p)
+            return ACCEL_ERR_NOMEM;
+    }
+    memset(p, 0, b->bytes);
+    *out = p;
+    return ACCEL_OK;
+}
+
+static int run(struct bench *b, const char *memory)
+{
+    accel_settings_t *settings;
+    accel_job_t *job;
+    double seconds = 0;
+
+    if (accel_settings_load(NULL, &settings) != ACCEL_OK ||
+        accel_job_open(settings, NULL, &job) != ACCEL_OK)
+        return complain("job");
+    pin(accel_job_local_rank(job));
+    if (accel_comm_open(job, settings, &b->comm) != ACCEL_OK ||
+        take_buffer(b, memory, &b->send) != ACCEL_OK ||
+        take_buffer(b, memory, &b->recv) != ACCEL_OK ||
+        measure(b, &seconds) != ACCEL_OK)
+        return complain(b->op);
+    if (accel_job_rank(job) == 0)
+        report(b, seconds);
+    if (strcmp(memory, "heap") != 0) {
+        free(b->send);
+        free(b->recv);
+    }
+    accel_comm_close(b->comm);
+    accel_job_close(job);
+    accel_settings_free(settings);
+    return 0;
+}
+
+/* ---- the limit
+ * ---------------------------------------------------------------
+ */
+
+struct limit {
+    const struct bench *bench;
+    float *own, *other;
+    int me;
+    atomic_int *flags; /* two, on lines of their own */
+    double seconds;
+};
+
+static void meet(struct limit *l, int round)
+{
+    atomic_store_explicit(&l->flags[l->me * 64], round, memory_order_release);
+    while (atomic_load_explicit(&l->flags[(1 - l->me) * 64],
+                                memory_order_acquire) < round)
+        ;
+}
+
+/* Half of the sum of two buffers, stored to both: an all-reduce of two. */
+static void add_half(float *restrict a, float *restrict b, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        float sum = a[i] + b[i];
+        a[i] = sum;
+        b[i] = sum;
+    }
+}
+
+static void *limit_main(void *arg)
+{
+    struct limit *l = arg;
+    size_t count = l->bench->bytes / sizeof(float);
+    size_t half = count / 2, first = l->me ? half : 0;
+    int round = 0;
+
+    pin(l->me);
+    for (int i = 0; i < l->bench->rounds / 10 + 2; i++) {
+        add_half(l->own + first, l->other + first, half);
+        meet(l, ++round);
+    }
+    double start = now();
+    for (int i = 0; i < l->bench->rounds; i++) {
+        add_half(l->own + first, l->other + first, half);
+        meet(l, ++round);
+    }
+    l->seconds = (now() - start) / l->bench->rounds;
+    return NULL;
+}
+
+static int run_limit(const struct bench *b)
+{
+    static _Alignas(64) atomic_int flags[128];
+    struct limit limits[2];
+    pthread_t other;
+    size_t room = (b->bytes + 4095) / 4096 * 4096 + 4096;
+    float *x = aligned_alloc(4096, room), *y = aligned_alloc(4096, room);
+
+    if (!x || !y)
+        return 1;
+    memset(x, 0, room);
+    memset(y, 0, room);
+    for (int i = 0; i < 2; i++)
+        limits[i] = (struct limit){.bench = b,
+                                   .own = i ? y : x,
+                                   .other = i ? x : y,
+                                   .me = i,
+                                   .flags = flags};
+    if (pthread_create(&other, NULL, limit_main, &limits[1]) != 0)
+        return 1;
+    limit_main(&limits[0]);
+    pthread_join(other, NULL);
+    report(b, limits[0].seconds);
+    free(x);
+    free(y);
+    return 0;
+}
+
+static accel_dtype_t dtype_of(const char *name)
+{
+    for (int t = 1; accel_dtype_size((accel_dtype_t)t) > 0; t++)
+        if (strcmp(accel_dtype_name((accel_dtype_t)t), name) == 0)
+            return (accel_dtype_t)t;
+    return ACCEL_DTYPE_NONE;
+}
+
+int main(int argc, char **argv)
+{
+    bool limit = argc > 1 && strcmp(argv[1], "--limit") == 0;
+
+    argv += limit;
+    if (argc - limit != 5 || dtype_of(argv[2]) == ACCEL_DTYPE_NONE) {
+        fprintf(stderr, "usage: bench_comm [--limit] OP DTYPE heap|private "
+                        "BYTES\n");
+        return 2;
+    }
+    struct bench b = {.op = argv[1], .dtype = dtype_of(argv[2])};
+    b.bytes = (size_t)strtoull(argv[4], NULL, 10);
+    b.count = b.bytes / accel_dtype_size(b.dtype);
+    b.rounds = rounds_for(b.bytes);
+    return limit ? run_limit(&b) : run(&b, argv[3]);
+}

@@ -1,0 +1,38 @@
+# One round of bench_comm: accel, Open MPI where it is installed, and plain
+# loops, each case in turn. BENCH_COMM names the cases to take (a pattern).
+set -u
+
+bench=$top_builddir/bench/bench_comm
+peer=$top_builddir/bench/peer_mpi
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+say() { # case who "unit<TAB>value"
+    [[ -z $3 ]] || printf '%s\t%s\t%s\t%s\n' "$1" "${3%%$'\t'*}" "$2" \
+        "${3#*$'\t'}"
+}
+
+one() { # op dtype memory bytes ranks
+    local name=$1-$2-$3-$5-ranks-$4-B
+    # The pattern is the user's.
+    # shellcheck disable=SC2053
+    [[ $name == ${BENCH_COMM:-*} ]] || return 0
+    say "$name" accel "$(accel launch -n "$5" "$bench" "$1" "$2" "$3" "$4")"
+    if [[ -x $peer && $2 == f[36]* ]] && command -v mpirun >/dev/null; then
+        say "$name" openmpi "$(mpirun --oversubscribe -n "$5" "$peer" \
+            "$1" "$2" "$3" "$4" 2>/dev/null)"
+    fi
+    if [[ $1 == all-reduce && $5 == 2 ]]; then
+        say "$name" limit "$("$bench" --limit "$1" f32 "$3" "$4")"
+    fi
+}
+
+for bytes in 4 64 4096 1048576 67108864; do
+    one all-reduce f32 heap $bytes 2
+    one all-reduce f32 private $bytes 2
+done
+one all-reduce f16 heap 67108864 2
+one all-reduce bf16 heap 67108864 2
+one reduce-scatter f32 private 1048576 2
+one all-gather f32 private 1048576 2
+one broadcast f32 private 1048576 2
+one all-reduce f32 heap 1048576 4
