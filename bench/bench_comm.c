@@ -206,7 +206,7 @@ static int run_limit(const struct bench *b)
 {
     static _Alignas(64) atomic_int flags[128];
     struct limit limits[2];
-    pthread_t other;
+    pthread_t other = {0};
     size_t room = (b->bytes + 4095) / 4096 * 4096 + 4096;
     float *x = aligned_alloc(4096, room), *y = aligned_alloc(4096, room);
 

@@ -4,11 +4,13 @@
  * Every operation here but the getters is collective: all ranks of the
  * communicator call the same operations in the same order with the same
  * count, type, operator and root. Ranks that disagree all get
- * ACCEL_ERR_PROTO, whose text names each rank's call. Nothing waits for
- * ever: a rank that is gone ends every wait with ACCEL_ERR_PEER, one that is
- * silent for longer than the setting "timeout" with ACCEL_ERR_TIMEOUT, and
- * the text names rank, node and last operation. After an error the
- * communicator refuses further use with the same error; close it.
+ * ACCEL_ERR_PROTO, whose text names each rank's call, and no output buffer is
+ * touched. Nothing waits for ever: a rank that is gone ends every wait with
+ * ACCEL_ERR_PEER, one that is silent for longer than the setting "timeout"
+ * with ACCEL_ERR_TIMEOUT, and the text names rank, node and last operation.
+ * After these the communicator refuses further use with the same error; close
+ * it. Bad arguments (ACCEL_ERR_ARG) of one rank and lack of memory
+ * (ACCEL_ERR_NOMEM) are an error on all ranks, and it stays usable.
  *
  * Counts are in elements. A count of 0 is fine, with NULL buffers too.
  * Passing the same pointer as `send` and `recv` asks for in-place operation;
@@ -17,7 +19,8 @@
  * node order between nodes, whatever the message's size, so the same call
  * gives the same bits on every rank and in every run.
  *
- * One thread at a time may use a communicator.
+ * One thread at a time may use a communicator; another one meanwhile, and a
+ * child of fork(), get ACCEL_ERR_STATE.
  */
 #ifndef ACCEL_COMM_H
 #define ACCEL_COMM_H

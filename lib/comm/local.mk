@@ -19,6 +19,8 @@ tests_unit_test_comm_SOURCES = tests/unit/test_comm.c tests/unit/ranks.h \
 tests_unit_test_comm_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_comm_LDADD = $(unit_ldadd)
 
+dist_man_MANS += man/accel_comm.3
+
 multi_tests += tests/multi/comm.bats
 cluster_tests += tests/cluster/comm.bats
 check_PROGRAMS += tests/multi/mp_comm tests/multi/mp_die
