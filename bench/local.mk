@@ -42,6 +42,7 @@ bench_bench_ckpt_SOURCES = bench/bench_ckpt.c bench/bench.h
 bench_bench_ckpt_LDADD = $(bench_ldadd)
 dist_noinst_SCRIPTS += bench/bench_ckpt.sh
 EXTRA_DIST += bench/peer_h5py.py
+
 # comm: two ranks against Open MPI and against plain loops
 dist_noinst_SCRIPTS += bench/bench_comm.sh
 bench_programs += bench/bench_comm
