@@ -125,23 +125,15 @@ static void wake(void)
     (void)ignored; /* it is full: the loop is being woken */
 }
 
-static pmix_status_t on_finalized(const pmix_proc_t *proc, void *object,
-                                  pmix_op_cbfunc_t done, void *data)
+/* Coming and going: nothing to do. */
+static pmix_status_t on_client(const pmix_proc_t *proc, void *object,
+                               pmix_op_cbfunc_t done, void *data)
 {
     (void)proc;
     (void)object;
     (void)done;
     (void)data;
     return PMIX_OPERATION_SUCCEEDED;
-}
-
-static pmix_status_t on_connected(const pmix_proc_t *proc, void *object,
-                                  pmix_info_t info[], size_t count,
-                                  pmix_op_cbfunc_t done, void *data)
-{
-    (void)info;
-    (void)count;
-    return on_finalized(proc, object, done, data);
 }
 
 static pmix_status_t on_abort(const pmix_proc_t *proc, void *object, int status,
@@ -207,8 +199,8 @@ static void on_event(size_t id, pmix_status_t status, const pmix_proc_t *source,
         done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, data);
 }
 
-static pmix_server_module_t module = {.client_finalized = on_finalized,
-                                      .client_connected2 = on_connected,
+static pmix_server_module_t module = {.client_connected = on_client,
+                                      .client_finalized = on_client,
                                       .abort = on_abort,
                                       .fence_nb = on_fence};
 
@@ -387,8 +379,14 @@ bool server_start(const struct launch_options *options, const char *dir,
     PMIX_INFO_CONSTRUCT(&info[1]);
     PMIX_INFO_LOAD(&info[0], PMIX_SERVER_TMPDIR, dir, PMIX_STRING);
     PMIX_INFO_LOAD(&info[1], PMIX_SYSTEM_TMPDIR, dir, PMIX_STRING);
+    /* The shared-memory stores of PMIx 4.2 forget what they know of a rank
+     * when its first program ends, and abort on large values. */
+    bool choose = setenv("PMIX_MCA_gds", "hash", 0) == 0 &&
+                  strcmp(getenv("PMIX_MCA_gds"), "hash") == 0;
     watch(true);
     pmix_status_t rc = PMIx_server_init(&module, info, 2);
+    if (choose)
+        unsetenv("PMIX_MCA_gds");
     PMIX_INFO_DESTRUCT(&info[0]);
     PMIX_INFO_DESTRUCT(&info[1]);
     if (failed("starting", rc))

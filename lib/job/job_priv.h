@@ -24,6 +24,12 @@ accel_status_t ax_nodes_init(ax_nodes_t *nodes, const char *const *names,
                              int size);
 void ax_nodes_fini(ax_nodes_t *nodes);
 
+/* ---- map.c ----------------------------------------------------------------
+ */
+
+/* The node, in [0, nodes), of each of `size` ranks. False: no such map. */
+bool ax_job_read_map(const char *map, int size, int nodes, int *node_of);
+
 /* ---- record.c: what one rank tells all others -----------------------------
  */
 

@@ -5,6 +5,7 @@ lib_libaccel_core_la_SOURCES += \
 	lib/job/job.c \
 	lib/job/detect.c \
 	lib/job/nodes.c \
+	lib/job/map.c \
 	lib/job/record.c \
 	lib/job/compare.c \
 	lib/job/exchange.c \
@@ -30,3 +31,5 @@ check_PROGRAMS += tests/multi/mp_job_mpi
 tests_multi_mp_job_mpi_CPPFLAGS = $(core_cppflags) $(MPI_CFLAGS)
 tests_multi_mp_job_mpi_LDADD = lib/libaccel_core.la $(MPI_LIBS)
 endif
+
+cluster_tests += tests/cluster/job.bats

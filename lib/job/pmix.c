@@ -19,6 +19,11 @@
  * - PMIX_COLLECT_DATA counts by being there, not by its value.
  * - Events do not cross nodes under Slurm, and an event that a client sends
  *   kills the step: not used.
+ * - What PMIx 4.2 knows of each rank is gone for the second program that one
+ *   task runs ("srun sh -c './prepare; ./train'"); what it knows of the whole
+ *   job is still there. PMIx_Resolve_peers() then hangs: not used. The first
+ *   program must have ended on all ranks: the end of a connection counts as
+ *   part in a fence that others are in, and what is then read is old.
  * - After PMIx_Finalize neither PMIx_Init nor MPI_Init works again in the same
  *   process (4.2.2: no data about other ranks). So a closed job leaves PMIx
  *   open, for the next job or for MPI, and it is finalized when the process
@@ -83,40 +88,97 @@ static accel_status_t get_size(accel_job_t *job)
     return ACCEL_OK;
 }
 
-/* The name of one rank's node; the caller's to free(). */
-static accel_status_t get_node(int rank, char **out)
+/* A string about a rank or the job; NULL: there is none. To be free()d. */
+static char *get_text(uint32_t rank, const char *key, pmix_status_t *rc)
 {
     pmix_value_t *value = NULL;
-    pmix_proc_t proc = proc_of((uint32_t)rank);
+    pmix_proc_t proc = proc_of(rank);
+    char *text = NULL;
 
-    pmix_status_t rc = PMIx_Get(&proc, PMIX_HOSTNAME, NULL, 0, &value);
-    if (rc != PMIX_SUCCESS) {
-        char what[64];
-        snprintf(what, sizeof what, "the node of rank %d", rank);
-        return fail_pmix(ACCEL_ERR_SYS, rc, what);
-    }
+    *rc = PMIx_Get(&proc, key, NULL, 0, &value);
+    if (*rc != PMIX_SUCCESS)
+        return NULL;
     if (value->type == PMIX_STRING && value->data.string &&
         value->data.string[0])
-        *out = strdup(value->data.string);
+        text = strdup(value->data.string);
     PMIX_VALUE_RELEASE(value);
-    if (!*out)
-        return ax_fail(ACCEL_ERR_PROTO,
-                       "job: PMIx gave no name for the node of rank %d", rank);
-    return ACCEL_OK;
+    return text;
+}
+
+static accel_status_t fail_nodes(int rank, pmix_status_t rc)
+{
+    char what[160];
+
+    snprintf(what, sizeof what,
+             "the node of rank %d (was PMIx used by an earlier program of "
+             "this task?)",
+             rank);
+    return fail_pmix(ACCEL_ERR_SYS, rc, what);
+}
+
+/* Names of the ranks' nodes: `names` gets pointers into `list`, which the
+ * commas of are overwritten. */
+static bool names_by_map(int size, char *list, const char *map,
+                         const char **names)
+{
+    int count = 1;
+    bool done = false;
+
+    for (const char *at = list; *at; at++)
+        count += *at == ',';
+    char **nodes = calloc((size_t)count, sizeof *nodes);
+    int *node_of = calloc((size_t)size, sizeof *node_of);
+    if (!nodes || !node_of)
+        goto out;
+    for (int n = 0; n < count; n++)
+        nodes[n] = strsep(&list, ",");
+    /* On a single node there is nothing to be mapped. */
+    if (count > 1 && (!map || !ax_job_read_map(map, size, count, node_of)))
+        goto out;
+    for (int r = 0; r < size; r++)
+        names[r] = nodes[node_of[r]];
+    done = true;
+out:
+    free(nodes);
+    free(node_of);
+    return done;
+}
+
+/* From what is known of the job as a whole. */
+static accel_status_t nodes_by_map(accel_job_t *job, pmix_status_t why)
+{
+    pmix_status_t rc;
+    char *list = get_text(PMIX_RANK_WILDCARD, PMIX_NODE_LIST, &rc);
+    char *map = get_text(PMIX_RANK_WILDCARD, PMIX_ANL_MAP, &rc);
+    const char **names = calloc((size_t)job->size, sizeof *names);
+    accel_status_t st = fail_nodes(0, why);
+
+    if (names && list && names_by_map(job->size, list, map, names))
+        st = ax_nodes_init(&job->nodes, names, job->size);
+    free(names);
+    free(list);
+    free(map);
+    return st;
 }
 
 static accel_status_t get_nodes(accel_job_t *job)
 {
     char **names = calloc((size_t)job->size, sizeof *names);
+    pmix_status_t rc = PMIX_SUCCESS;
     accel_status_t st = ACCEL_OK;
 
     if (!names)
         return ax_fail(ACCEL_ERR_NOMEM, "job: no memory for %d ranks",
                        job->size);
-    for (int r = 0; r < job->size && st == ACCEL_OK; r++)
-        st = get_node(r, &names[r]);
+    for (int r = 0; r < job->size && st == ACCEL_OK; r++) {
+        names[r] = get_text((uint32_t)r, PMIX_HOSTNAME, &rc);
+        if (!names[r])
+            st = fail_nodes(r, rc);
+    }
     if (st == ACCEL_OK)
         st = ax_nodes_init(&job->nodes, (const char *const *)names, job->size);
+    else if (!names[0])
+        st = nodes_by_map(job, rc);
     for (int r = 0; r < job->size; r++)
         free(names[r]);
     free(names);
@@ -262,7 +324,8 @@ static accel_status_t fail_timeout(int64_t seconds)
                    (long long)seconds);
 }
 
-static accel_status_t collect(const accel_job_t *job)
+/* *whole: nobody has left during the fence. */
+static accel_status_t collect(const accel_job_t *job, bool *whole)
 {
     int64_t seconds = ax_settings_int(job->settings, "timeout");
     struct fence *fence = fence_create();
@@ -287,7 +350,7 @@ static accel_status_t collect(const accel_job_t *job)
     PMIX_INFO_DESTRUCT(&info);
     if (rc == PMIX_ERR_TIMEOUT)
         return fail_timeout(seconds);
-    /* A rank has died: whose record is missing will show. */
+    *whole = rc == PMIX_SUCCESS;
     if (rc != PMIX_SUCCESS && rc != PMIX_ERR_PARTIAL_SUCCESS)
         return fail_pmix(ACCEL_ERR_PEER, rc, "the exchange at start-up");
     return ACCEL_OK;
@@ -369,15 +432,20 @@ static accel_status_t pmix_allgather(accel_job_t *job,
     static int generation; /* of this process's jobs: a new key for each */
     char key[32];
     size_t room = 0;
+    bool whole;
     accel_status_t st;
 
     snprintf(key, sizeof key, "accel.boot.%d", generation++);
     if ((st = publish(key, mine, bytes)) != ACCEL_OK)
         return st;
-    if ((st = collect(job)) != ACCEL_OK)
+    if ((st = collect(job, &whole)) != ACCEL_OK)
         return st;
+    /* When a rank has left, the record that is missing tells which. */
     for (int r = 0; r < job->size && st == ACCEL_OK; r++)
         st = read_one(job, key, r, all, &room);
+    if (st == ACCEL_OK && !whole)
+        st = ax_fail(ACCEL_ERR_PEER,
+                     "job: a rank ended during the exchange at start-up");
     return st;
 }
 

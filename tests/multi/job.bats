@@ -3,6 +3,7 @@
 bats_require_minimum_version 1.5.0
 
 setup() {
+    : "${top_builddir:?use make check-multi}"
     job=$top_builddir/tests/multi/mp_job
     mpi=$top_builddir/tests/multi/mp_job_mpi
     unset PMIX_NAMESPACE PMIX_RANK SLURM_STEP_ID SLURM_STEP_NUM_TASKS

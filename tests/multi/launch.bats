@@ -3,6 +3,7 @@
 bats_require_minimum_version 1.5.0
 
 setup() {
+    : "${top_builddir:?use make check-multi}"
     job=$top_builddir/tests/multi/mp_job
     dir=$(mktemp -d /tmp/al.XXXXXX)
     export TMPDIR=$dir
@@ -73,10 +74,24 @@ world 7 rank 6 local 1 of 2 node 2 of 3 n2 provider pmix'
     [ "$(sort <<<"$output")" = "$want" ]
 }
 
-@test "the data store that asks the server for everything" {
-    run env PMIX_MCA_gds=hash timeout 60 accel launch -n 3 --nodes 2 "$job"
+@test "a rank may run one program after the other" {
+    # all of them must have ended the first
+    run launch -n 3 --nodes 2 sh -c "'$job'; sleep 1; '$job'"
     [ "$status" -eq 0 ]
-    [ "$(grep -c '^world 3' <<<"$output")" -eq 3 ]
+    [ "$(grep -c '^world 3' <<<"$output")" -eq 6 ]
+    # also when only some of them have run one before
+    run launch -n 3 --nodes 2 sh -c "[ \$PMIX_RANK != 1 ] ||
+        '$job' --no-exchange; sleep 1; '$job'"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^world 3' <<<"$output")" -eq 4 ]
+}
+
+@test "either data store of PMIx" {
+    for gds in hash ds21,ds12,hash; do
+        run env PMIX_MCA_gds=$gds timeout 60 accel launch -n 3 --nodes 2 "$job"
+        [ "$status" -eq 0 ]
+        [ "$(grep -c '^world 3' <<<"$output")" -eq 3 ]
+    done
 }
 
 @test "the status is that of the first rank to fail" {

@@ -7,8 +7,10 @@
  *   --wrong-rank R that rank publishes an error instead
  *   --settings R SPEC  that rank runs with another SPEC
  *   --die R        that rank is killed before the exchange
+ *   --sum          also "sum S": the all-reduce of rank + 1
  */
 #include "job/job.h"
+#include <accel/comm.h>
 
 #include <signal.h>
 #include <stdio.h>
@@ -17,7 +19,7 @@
 #include <unistd.h>
 
 struct options {
-    bool reopen, no_exchange;
+    bool reopen, no_exchange, sum;
     int wrong_rank, other_rank, dead_rank;
     const char *other_spec;
 };
@@ -31,6 +33,8 @@ static void parse(int argc, char **argv, struct options *options)
             options->reopen = true;
         else if (strcmp(argv[i], "--no-exchange") == 0)
             options->no_exchange = true;
+        else if (strcmp(argv[i], "--sum") == 0)
+            options->sum = true;
         else if (strcmp(argv[i], "--wrong-rank") == 0 && i + 1 < argc)
             options->wrong_rank = atoi(argv[++i]);
         else if (strcmp(argv[i], "--die") == 0 && i + 1 < argc)
@@ -95,6 +99,23 @@ static accel_status_t exchange(accel_job_t *job, const struct options *options)
     return ax_job_exchange(job, mine, strlen(mine));
 }
 
+/* Over all levels of the communicator, whatever the placement. */
+static int sum_ranks(accel_job_t *job, const accel_settings_t *settings)
+{
+    int32_t sum = accel_job_rank(job) + 1;
+    accel_comm_t *comm;
+
+    if (accel_comm_open(job, settings, &comm) != ACCEL_OK)
+        return complain();
+    if (accel_comm_allreduce(comm, &sum, &sum, 1, ACCEL_I32, ACCEL_SUM) !=
+            ACCEL_OK ||
+        accel_comm_barrier(comm) != ACCEL_OK)
+        return complain();
+    accel_comm_close(comm);
+    printf("sum %d\n", (int)sum);
+    return 0;
+}
+
 static int once(const accel_settings_t *settings, const struct options *options)
 {
     accel_job_t *job;
@@ -104,7 +125,9 @@ static int once(const accel_settings_t *settings, const struct options *options)
         return complain();
     if (accel_job_rank(job) == options->dead_rank)
         raise(SIGKILL);
-    if (!options->no_exchange && exchange(job, options) != ACCEL_OK)
+    if (options->sum)
+        rc = sum_ranks(job, settings);
+    else if (!options->no_exchange && exchange(job, options) != ACCEL_OK)
         rc = complain();
     else if (!options->no_exchange)
         rc = check_endpoints(job);

@@ -301,6 +301,44 @@ static void nodes_are_numbered_by_lowest_rank(void **state)
     }
 }
 
+static const struct {
+    const char *map;
+    int size, nodes;
+    bool good;
+    int node_of[8];
+} maps[] = {
+    {"(vector,(0,1,2),(1,1,1))", 3, 2, true, {0, 0, 1}},
+    {"(vector,(0,2,2))", 4, 2, true, {0, 0, 1, 1}},
+    {"(vector,(0,3,1))", 7, 3, true, {0, 1, 2, 0, 1, 2, 0}}, /* cyclic */
+    {"(vector,(1,1,1),(0,1,2))", 3, 2, true, {1, 0, 0}},
+    {"(vector, (0, 1, 2) )", 2, 1, false, {0}},
+    {"(vector,(0,1,3))", 2, 1, true, {0, 0}},
+    {"(vector,(0,2,1))", 2, 1, false, {0}}, /* a node too many */
+    {"(vector,(2147483647,2,1))", 2, 1, false, {0}},
+    {"(vector,(0,0,1))", 2, 1, false, {0}},
+    {"(vector,(0,1,0))", 2, 1, false, {0}},
+    {"(vector,(0,1))", 2, 1, false, {0}},
+    {"(vector,(0,1,1)", 1, 1, false, {0}},
+    {"(vector,(0,1,1))x", 1, 1, false, {0}},
+    {"(vector,(0,99999999999,1))", 1, 1, false, {0}},
+    {"(vector)", 1, 1, false, {0}},
+    {"", 1, 1, false, {0}},
+};
+
+static void maps_are_read(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(maps); i++) {
+        int got[8] = {0};
+        bool good =
+            ax_job_read_map(maps[i].map, maps[i].size, maps[i].nodes, got);
+        if (good != maps[i].good)
+            fail_msg("%s: %d", maps[i].map, good);
+        for (int r = 0; good && r < maps[i].size; r++)
+            assert_int_equal(got[r], maps[i].node_of[r]);
+    }
+}
+
 /* ---- records --------------------------------------------------------------
  */
 
@@ -440,6 +478,7 @@ int main(void)
         cmocka_unit_test(ten_thousand_names),
         cmocka_unit_test(launchers_are_told_apart),
         cmocka_unit_test(nodes_are_numbered_by_lowest_rank),
+        cmocka_unit_test(maps_are_read),
         cmocka_unit_test(records_come_back),
         cmocka_unit_test(long_texts_are_cut_but_fit),
         cmocka_unit_test(damaged_records_do_no_harm),
