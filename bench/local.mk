@@ -54,3 +54,8 @@ bench_programs += bench/peer_mpi
 bench_peer_mpi_CPPFLAGS = $(MPI_CFLAGS)
 bench_peer_mpi_LDADD = $(MPI_LIBS)
 endif
+
+# step: what the library adds to a step of one process
+bench_programs += bench/bench_step
+bench_bench_step_SOURCES = bench/bench_step.c bench/bench.h
+bench_bench_step_LDADD = $(bench_ldadd)
