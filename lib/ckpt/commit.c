@@ -175,14 +175,48 @@ accel_status_t ax_commit_publish(const char *dir, const char *temp,
 
 /* ---- finish ---- */
 
-static void write_hint(const char *dir, uint64_t step)
+/* Under a name that the sweep knows, should we die here. */
+static accel_status_t write_temp(const char *path, const char *text)
 {
-    char path[PATH_MAX], text[33];
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+
+    if (fd < 0)
+        return ax_fail_sys(ACCEL_ERR_IO, errno, "ckpt: %s: cannot create",
+                           path);
+    accel_status_t st = ax_write_full(fd, text, strlen(text), path);
+    if (st == ACCEL_OK && fsync(fd) != 0)
+        st = ax_fail_sys(ACCEL_ERR_IO, errno, "ckpt: %s: fsync", path);
+    if (close(fd) != 0 && st == ACCEL_OK)
+        st = ax_fail_sys(ACCEL_ERR_IO, errno, "ckpt: %s: close", path);
+    return st;
+}
+
+static accel_status_t replace_hint(const char *dir, uint64_t step)
+{
+    char path[PATH_MAX], from[PATH_MAX], temp[128], text[33];
+    accel_status_t st;
 
     ax_ckpt_step_name(step, text);
     strcat(text, "\n");
-    if (ax_ckpt_join(path, sizeof path, dir, "latest") != ACCEL_OK ||
-        ax_write_file(path, text, strlen(text)) != ACCEL_OK)
+    ax_ckpt_unique_name(".latest-", step, ".tmp", temp);
+    if ((st = ax_ckpt_join(path, sizeof path, dir, "latest")) != ACCEL_OK)
+        return st;
+    if ((st = ax_ckpt_join(from, sizeof from, dir, temp)) != ACCEL_OK)
+        return st;
+    st = write_temp(from, text);
+    if (st == ACCEL_OK && rename(from, path) != 0)
+        st = ax_fail_sys(ACCEL_ERR_IO, errno, "ckpt: %s: cannot be replaced",
+                         path);
+    if (st != ACCEL_OK) {
+        unlink(from);
+        return st;
+    }
+    return ax_fsync_dir(dir);
+}
+
+static void write_hint(const char *dir, uint64_t step)
+{
+    if (replace_hint(dir, step) != ACCEL_OK)
         ax_log(AX_LOG_WARN, "%s; the checkpoint is complete all the same",
                accel_last_error()->text);
 }

@@ -46,3 +46,4 @@ tests_harness_fault_la_LDFLAGS = -module -avoid-version -shared \
 
 multi_tests += tests/multi/ckpt.bats tests/multi/ckpt_faults.bats
 EXTRA_DIST += tests/multi/ckpt_h5py.py
+cluster_tests += tests/cluster/ckpt.bats

@@ -102,7 +102,8 @@ static uint64_t machine_id(void)
     return ax_ckpt_sum(text, used);
 }
 
-/* When the process started, in clock ticks since boot; 0: no such process. */
+/* When the process started, in clock ticks since boot; 0: no such process, or
+ * one that is dead and only waits for its parent to ask. */
 static uint64_t process_start(long pid)
 {
     char path[64], text[1024];
@@ -118,6 +119,8 @@ static uint64_t process_start(long pid)
 
     /* Field 22, counted from the last ')': a command's name may hold any. */
     const char *at = strrchr(text, ')');
+    if (at && (strncmp(at, ") Z", 3) == 0 || strncmp(at, ") X", 3) == 0))
+        return 0;
     for (int field = 2; at && field < 22; field++)
         at = strchr(at + 1, ' ');
     if (at)
@@ -174,16 +177,14 @@ bool ax_ckpt_is_stale(int dir, const char *name)
 
     if (strncmp(name, ".trash-", 7) == 0)
         return true; /* being deleted, by whomever */
-    if (strncmp(name, "latest.tmp-", 11) != 0) {
-        if (strncmp(name, ".step-", 6) != 0 || bytes < 4 ||
-            strcmp(name + bytes - 4, ".tmp") != 0)
-            return false;
-        const char *at = strchr(name + 6, '.');
-        if (sscanf(at, ".%16llx-%ld-%llu-", &machine, &pid, &start) != 3)
-            return false;
-        if (machine == machine_id())
-            return process_start(pid) != start;
-    }
+    if (strncmp(name, ".step-", 6) != 0 && strncmp(name, ".latest-", 8) != 0)
+        return false;
+    const char *at = strchr(name + 1, '.');
+    if (!at || bytes < 4 || strcmp(name + bytes - 4, ".tmp") != 0 ||
+        sscanf(at, ".%16llx-%ld-%llu-", &machine, &pid, &start) != 3)
+        return false;
+    if (machine == machine_id())
+        return process_start(pid) != start;
     return newest_change(dir, name) < time(NULL) - STALE_SECONDS;
 }
 

@@ -76,6 +76,22 @@ ranks() {
     [ "$(ranks 3 "$program" load "$dir")" = "loaded 2 of 4 on 3" ]
 }
 
+# Whatever moment it is, each run loads, checks and goes on from what the one
+# before it left; mp_ckpt train keeps the two newest.
+@test "killed again and again while it saves" {
+    for round in $(seq 15); do
+        run timeout -s KILL "0.$((RANDOM % 8 + 2))" \
+            accel launch -n 4 "$program" train "$dir" 100000
+        [ "$status" -eq 137 ]
+        [[ $output != *wrong* && $output != *error* ]]
+    done
+    last=$(ranks 3 "$program" load "$dir")
+    last=${last#loaded } last=${last%% *}
+    run ranks 4 "$program" train "$dir" $((last + 3))
+    [[ $output == *"loaded $last of 4 on 4"*"saved $((last + 3)) on 4"* ]]
+    [ "$(ls -A "$dir" | wc -l)" -eq 3 ] # two steps and latest: all is swept
+}
+
 @test "a damaged shard: all ranks go back to the one before, and say so" {
     ranks 3 "$program" save "$dir" 100
     ranks 3 "$program" save "$dir" 200

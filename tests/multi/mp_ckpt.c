@@ -27,6 +27,7 @@
 
 static accel_comm_t *comm;
 static int rank, size;
+static accel_status_t reported; /* the last error that all ranks shared */
 
 /* ---- the state: a pure function of array, element and step ---- */
 
@@ -195,9 +196,8 @@ static bool check(const struct parts *parts, uint64_t step)
 /* ---- what came out ---- */
 
 /* Rank 0's words, after the name of the rank and node that others see. */
-static const char *cause(void)
+static const char *cause(const char *text)
 {
-    const char *text = accel_last_error()->text;
     const char *on = strstr(text, " on ");
     const char *colon = on ? strchr(on, ':') : NULL;
 
@@ -209,9 +209,10 @@ static int report(accel_status_t st)
 {
     int32_t mine = st, low, high;
     uint64_t hash[2] = {0};
-    const char *text = cause();
+    char text[512]; /* the record may change with the next call */
 
-    for (const char *at = text; *at; at++)
+    snprintf(text, sizeof text, "%s", accel_last_error()->text);
+    for (const char *at = cause(text); *at; at++)
         hash[0] = hash[0] * 31 + (unsigned char)*at;
     if (accel_comm_allreduce(comm, &mine, &low, 1, ACCEL_I32, ACCEL_MIN) ||
         accel_comm_allreduce(comm, &mine, &high, 1, ACCEL_I32, ACCEL_MAX) ||
@@ -226,8 +227,8 @@ static int report(accel_status_t st)
         return 1;
     }
     if (rank == 0)
-        printf("error %s %s\n", accel_status_name(st),
-               accel_last_error()->text);
+        printf("error %s %s\n", accel_status_name(st), text);
+    reported = st;
     return 3;
 }
 
@@ -287,7 +288,7 @@ static int do_train(const char *dir, uint64_t last)
     int status = do_load(dir, &step);
 
     if (status == 3) {
-        if (accel_last_error()->status != ACCEL_ERR_NOTFOUND)
+        if (reported != ACCEL_ERR_NOTFOUND)
             return status;
         status = 0;
     }

@@ -327,7 +327,7 @@ static void leftovers_are_swept(void **state)
     static const char *const dead[] = {
         ".trash-step-00000001.x",
         ".step-00000001.0123456789abcdef-1-1-0.tmp",
-        "latest.tmp-1-1",
+        ".latest-step-00000001.0123456789abcdef-1-1-0.tmp",
     };
 
     (void)state;
