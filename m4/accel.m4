@@ -8,6 +8,7 @@ PKG_CHECK_MODULES([$1], [$2],
   Debian, Ubuntu:  apt-get install $4
   RPM systems:     dnf install $5
   Elsewhere: set PKG_CONFIG_PATH to the folder that holds its .pc file.])])
+AC_SUBST([$1_VERSION])
 ])
 
 # accel_with_dir VALUE: yes when VALUE of a --with-X=auto|yes|no|DIR is a DIR

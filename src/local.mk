@@ -7,6 +7,9 @@ src_accel_SOURCES = \
 	src/cmd_launch.c \
 	src/cmd_test.c \
 	src/cmd_version.c \
+	src/env.h \
+	src/env_collect.c \
+	src/env_tell.c \
 	src/launch.h \
 	src/launch_env.c \
 	src/launch_guard.c \
@@ -20,13 +23,15 @@ src_accel_SOURCES = \
 	src/test_loader.c \
 	src/test_train.c \
 	src/test_world.c
-# Public headers of accel only; PMIx for the server in accel launch.
-src_accel_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS) $(JANSSON_CFLAGS)
-src_accel_LDADD = lib/libaccel.la $(PMIX_LIBS) $(JANSSON_LIBS)
+# Public headers of accel only; PMIx for the server in accel launch, HDF5 for
+# its version.
+src_accel_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS) $(JANSSON_CFLAGS) \
+	$(HDF5_CFLAGS) -DENV_HWLOC_VERSION='"$(HWLOC_VERSION)"'
+src_accel_LDADD = lib/libaccel.la $(PMIX_LIBS) $(JANSSON_LIBS) $(HDF5_LIBS)
 
 dist_man_MANS += man/accel-test.1
 multi_tests += tests/multi/accel_test.bats
-multi_tests += tests/multi/launch.bats
+multi_tests += tests/multi/launch.bats tests/multi/env.bats
 check_PROGRAMS += tests/multi/mp_abort
 tests_multi_mp_abort_CPPFLAGS = $(core_cppflags)
 tests_multi_mp_abort_LDADD = $(PMIX_LIBS)

@@ -1,0 +1,155 @@
+/* What accel env knows: libraries, settings, job, hardware. */
+#include "env.h"
+
+#include <pmix.h>
+
+#include <hdf5.h>
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- libraries ------------------------------------------------------------
+ */
+
+/* "OpenPMIx 4.2.2rc2 (PMIx Standard: ...)" */
+static json_t *pmix_version(void)
+{
+    const char *text = PMIx_Get_version();
+    const char *digit = strpbrk(text, "0123456789");
+
+    return digit ? json_stringn(digit, strcspn(digit, " ,(")) : json_string("");
+}
+
+static json_t *hdf5_version(void)
+{
+    unsigned major = 0, minor = 0, release = 0;
+
+    H5get_libversion(&major, &minor, &release);
+    return json_sprintf("%u.%u.%u", major, minor, release);
+}
+
+/* UCX is a module's matter, so it is not linked: it may be absent here. */
+static json_t *ucx_version(void)
+{
+    void *library = dlopen("libucp.so.0", RTLD_NOW | RTLD_LOCAL);
+    void (*get)(unsigned *, unsigned *, unsigned *) = NULL;
+    unsigned major = 0, minor = 0, release = 0;
+
+    if (library)
+        *(void **)&get = dlsym(library, "ucp_get_version");
+    if (get)
+        get(&major, &minor, &release);
+    json_t *version =
+        get ? json_sprintf("%u.%u.%u", major, minor, release) : json_null();
+    if (library)
+        dlclose(library);
+    return version;
+}
+
+/* "slurm-wlm 22.05.8", when srun is in PATH. */
+static json_t *slurm_version(void)
+{
+    FILE *srun = popen("srun --version 2>/dev/null", "r");
+    char line[128] = "";
+
+    if (!srun)
+        return json_null();
+    if (!fgets(line, sizeof line, srun))
+        line[0] = '\0';
+    pclose(srun);
+    line[strcspn(line, "\n")] = '\0';
+    const char *digit = strpbrk(line, "0123456789");
+    return digit ? json_string(digit) : json_null();
+}
+
+json_t *env_libraries(void)
+{
+    return json_pack("{s:s, s:o, s:s, s:o, s:o, s:o}", "accel", accel_version(),
+                     "PMIx", pmix_version(), "hwloc", ENV_HWLOC_VERSION, "HDF5",
+                     hdf5_version(), "UCX", ucx_version(), "Slurm",
+                     slurm_version());
+}
+
+/* ---- settings -------------------------------------------------------------
+ */
+
+json_t *env_settings(const accel_settings_t *settings)
+{
+    json_t *list = json_array();
+    accel_setting_t setting;
+
+    for (size_t i = 0; i < accel_settings_count(settings); i++) {
+        if (accel_settings_at(settings, i, &setting) != ACCEL_OK)
+            break;
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "name",
+                            setting.name, "value", setting.value, "origin",
+                            accel_origin_name(setting.origin), "source",
+                            setting.source, "values", setting.values, "help",
+                            setting.help));
+    }
+    return list;
+}
+
+/* ---- the job --------------------------------------------------------------
+ */
+
+static json_t *nodes_of(const accel_job_t *job)
+{
+    json_t *nodes = json_array();
+
+    for (int n = 0; n < accel_job_nodes(job); n++)
+        json_array_append_new(nodes,
+                              json_pack("{s:s, s:[]}", "name",
+                                        accel_job_node_name(job, n), "ranks"));
+    for (int r = 0; r < accel_job_size(job); r++) {
+        size_t node = (size_t)accel_job_node_of(job, r);
+        json_array_append_new(
+            json_object_get(json_array_get(nodes, node), "ranks"),
+            json_integer(r));
+    }
+    return nodes;
+}
+
+json_t *env_job(const accel_job_t *job)
+{
+    return json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:o}", "provider",
+                     accel_job_provider(job), "reason", accel_job_reason(job),
+                     "rank", accel_job_rank(job), "size", accel_job_size(job),
+                     "local_rank", accel_job_local_rank(job), "local_size",
+                     accel_job_local_size(job), "node", accel_job_node(job),
+                     "nodes", nodes_of(job));
+}
+
+/* ---- hardware -------------------------------------------------------------
+ */
+
+static json_t *devices_of(const accel_topo_t *topo, accel_device_kind_t kind)
+{
+    json_t *list = json_array();
+    accel_device_t device;
+
+    for (int i = 0; i < accel_topo_device_count(topo, kind); i++) {
+        if (accel_topo_device(topo, kind, i, &device) != ACCEL_OK)
+            break;
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:s, s:i}", "name", device.name,
+                            "model", device.model, "busid", device.busid,
+                            "numa", device.numa));
+    }
+    return list;
+}
+
+json_t *env_hardware(const accel_topo_t *topo)
+{
+    return json_pack("{s:i, s:i, s:s, s:i, s:i, s:i, s:i, s:I, s:o, s:o}",
+                     "cores", accel_topo_cores(topo), "threads",
+                     accel_topo_threads(topo), "cpus", accel_topo_cpus(topo),
+                     "machine_cores", accel_topo_machine_cores(topo),
+                     "packages", accel_topo_packages(topo), "numa_nodes",
+                     accel_topo_numa_nodes(topo), "numa", accel_topo_numa(topo),
+                     "cache_bytes", (json_int_t)accel_topo_cache_bytes(topo),
+                     "gpus", devices_of(topo, ACCEL_DEVICE_GPU), "nics",
+                     devices_of(topo, ACCEL_DEVICE_NIC));
+}

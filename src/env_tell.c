@@ -1,0 +1,134 @@
+/* accel env for people: one fact a line. */
+#include "env.h"
+
+#include <stdio.h>
+
+#define NODES_TOLD 16
+
+static long long number(const json_t *object, const char *key)
+{
+    return (long long)json_integer_value(json_object_get(object, key));
+}
+
+static const char *text(const json_t *object, const char *key)
+{
+    const char *value = json_string_value(json_object_get(object, key));
+
+    return value ? value : "";
+}
+
+static void tell_libraries(const json_t *libraries)
+{
+    const char *name;
+    json_t *version;
+
+    printf("versions\n");
+    json_object_foreach((json_t *)(uintptr_t)libraries, name, version)
+        printf("  %-12s %s\n", name,
+               json_is_null(version) ? "not here" : json_string_value(version));
+}
+
+/* "0-3 8" */
+static void tell_ranks(const json_t *ranks)
+{
+    size_t count = json_array_size(ranks);
+
+    for (size_t from = 0, to; from < count; from = to + 1) {
+        json_int_t low = json_integer_value(json_array_get(ranks, from));
+        for (to = from; to + 1 < count; to++)
+            if (json_integer_value(json_array_get(ranks, to + 1)) !=
+                low + (json_int_t)(to + 1 - from))
+                break;
+        printf(to > from ? " %lld-%lld" : " %lld", (long long)low,
+               (long long)(low + (json_int_t)(to - from)));
+    }
+}
+
+static void tell_job(const json_t *job)
+{
+    const json_t *nodes = json_object_get(job, "nodes");
+    size_t count = json_array_size(nodes);
+
+    printf("job\n");
+    if (json_object_get(job, "error")) {
+        printf("  %-12s %s\n", "error", text(job, "error"));
+        return;
+    }
+    printf("  %-12s %s (%s)\n", "provider", text(job, "provider"),
+           text(job, "reason"));
+    printf("  %-12s %lld of %lld\n", "rank", number(job, "rank"),
+           number(job, "size"));
+    printf("  %-12s %lld of %lld on node %lld of %zu\n", "local rank",
+           number(job, "local_rank"), number(job, "local_size"),
+           number(job, "node"), count);
+    for (size_t n = 0; n < count && n < NODES_TOLD; n++) {
+        const json_t *node = json_array_get(nodes, n);
+        printf("  node %-7zu %s: ranks", n, text(node, "name"));
+        tell_ranks(json_object_get(node, "ranks"));
+        printf("\n");
+    }
+    if (count > NODES_TOLD)
+        printf("  and %zu more nodes: accel env --json has them\n",
+               count - NODES_TOLD);
+}
+
+static void tell_devices(const char *what, const json_t *devices)
+{
+    for (size_t i = 0; i < json_array_size(devices); i++) {
+        const json_t *device = json_array_get(devices, i);
+        printf("  %-12s %s", what, text(device, "name"));
+        if (*text(device, "model"))
+            printf(", %s", text(device, "model"));
+        if (*text(device, "busid"))
+            printf(", %s", text(device, "busid"));
+        if (number(device, "numa") >= 0)
+            printf(", NUMA node %lld", number(device, "numa"));
+        printf("\n");
+    }
+}
+
+static void tell_hardware(const json_t *hardware)
+{
+    printf("hardware\n");
+    if (json_object_get(hardware, "error")) {
+        printf("  %-12s %s\n", "error", text(hardware, "error"));
+        return;
+    }
+    printf("  %-12s %lld of %lld (%lld threads: %s)\n", "my cores",
+           number(hardware, "cores"), number(hardware, "machine_cores"),
+           number(hardware, "threads"), text(hardware, "cpus"));
+    printf("  %-12s %lld\n", "packages", number(hardware, "packages"));
+    printf("  %-12s %lld", "NUMA nodes", number(hardware, "numa_nodes"));
+    if (number(hardware, "numa") >= 0)
+        printf(", I am on %lld", number(hardware, "numa"));
+    printf("\n  %-12s %lld KiB\n", "last cache",
+           number(hardware, "cache_bytes") / 1024);
+    tell_devices("GPU", json_object_get(hardware, "gpus"));
+    tell_devices("network", json_object_get(hardware, "nics"));
+}
+
+static void tell_settings(const json_t *settings)
+{
+    size_t i;
+    json_t *setting;
+
+    printf("settings\n");
+    json_array_foreach((json_t *)(uintptr_t)settings, i, setting)
+    {
+        printf("  %-12s %-12s ", text(setting, "name"), text(setting, "value"));
+        printf("%s", text(setting, "origin"));
+        if (*text(setting, "source") && json_object_get(setting, "source") &&
+            !json_equal(json_object_get(setting, "source"),
+                        json_object_get(setting, "origin")))
+            printf(": %s", text(setting, "source"));
+        printf("\n");
+    }
+}
+
+void env_tell(const json_t *all)
+{
+    tell_libraries(json_object_get(all, "versions"));
+    tell_job(json_object_get(all, "job"));
+    tell_hardware(json_object_get(all, "hardware"));
+    tell_settings(json_object_get(all, "settings"));
+}

@@ -1,0 +1,112 @@
+# accel env, accel version, accel help: what people ask first.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    : "${top_builddir:?use make check-multi}"
+    unset PMIX_NAMESPACE SLURM_STEP_ID SLURM_STEP_NUM_TASKS SLURM_PROCID
+    unset "${!ACCEL_@}"
+    export XDG_CONFIG_HOME=$BATS_TEST_TMPDIR ACCEL_SITE_CONF=/nonexistent
+}
+
+# The value at a path such as job.size of the JSON in $output.
+at() {
+    python3 -c 'import json, sys
+d = json.load(sys.stdin)
+for key in sys.argv[1].split("."):
+    d = d[int(key)] if isinstance(d, list) else d[key]
+print(d)' "$1" <<<"$output"
+}
+
+@test "every part is told" {
+    run timeout 30 accel env
+    [ "$status" -eq 0 ]
+    for part in versions job hardware settings; do
+        grep -qx "$part" <<<"$output"
+    done
+    grep -qE '^  provider +single \(no launcher' <<<"$output"
+    grep -qE '^  rank +0 of 1$' <<<"$output"
+    grep -qE '^  PMIx +[0-9]' <<<"$output"
+    grep -qE '^  hwloc +[0-9]' <<<"$output"
+    grep -qE '^  my cores +[0-9]+ of [0-9]+' <<<"$output"
+}
+
+@test "where each setting comes from" {
+    mkdir -p "$XDG_CONFIG_HOME/accel"
+    echo 'keep = 3' >"$XDG_CONFIG_HOME/accel/accel.conf"
+    run env ACCEL_SPEC=fp16,clip=2 ACCEL_ACCUMULATE=4 timeout 30 accel env
+    [ "$status" -eq 0 ]
+    grep -qE '^  precision +fp16 +--accel: ACCEL_SPEC' <<<"$output"
+    grep -qE '^  accumulate +4 +environment: ACCEL_ACCUMULATE' <<<"$output"
+    grep -qE '^  keep +3 +user file: .*accel.conf:1' <<<"$output"
+    grep -qE '^  seed +0 +default$' <<<"$output"
+    run env ACCEL_ACCUMULATE=none timeout 30 accel env
+    [ "$status" -eq 1 ]
+    grep -q 'ACCEL_ACCUMULATE' <<<"$output"
+}
+
+@test "JSON says the same" {
+    run env ACCEL_PRECISION=bf16 timeout 30 accel env --json
+    [ "$status" -eq 0 ]
+    [ "$(at versions.accel)" = "$(accel version | cut -d' ' -f2)" ]
+    [ "$(at job.size)" = 1 ]
+    [ "$(at job.nodes.0.ranks.0)" = 0 ]
+    [ "$(at settings.0.name)" = precision ]
+    [ "$(at settings.0.value)" = bf16 ]
+    [ "$(at settings.0.source)" = ACCEL_PRECISION ]
+    [ "$(at hardware.cores)" -ge 1 ]
+}
+
+@test "of several ranks the first one speaks, and none waits" {
+    run timeout 60 accel launch -n 4 --nodes 2 accel env --json
+    [ "$status" -eq 0 ]
+    [ "$(at job.size)" = 4 ]
+    [ "$(at job.nodes.1.name)" = n1 ]
+    [ "$(at job.nodes.1.ranks)" = '[2, 3]' ]
+    # alone among four: it must not wait for the others
+    run timeout 60 accel launch -n 4 sh -c '[ $PMIX_RANK != 0 ] || accel env'
+    [ "$status" -eq 0 ]
+    grep -qE '^  rank +0 of 4$' <<<"$output"
+    # tasks that nothing joins
+    export SLURM_JOB_ID=1 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4
+    SLURM_PROCID=0 run timeout 30 accel env
+    [ "$status" -eq 1 ]
+    grep -q 'error  *job: 4 tasks but no PMIx' <<<"$output"
+    SLURM_PROCID=2 run timeout 30 accel env
+    [ "$status" -eq 1 ]
+    [ -z "$output" ]
+}
+
+@test "version and help" {
+    run accel version
+    [ "$status" -eq 0 ]
+    grep -qE '^accel [0-9]+\.[0-9]+\.[0-9]+$' <<<"$output"
+    [ "$(accel --version)" = "$output" ]
+    run accel help
+    [ "$status" -eq 0 ]
+    for command in launch env test version help; do
+        grep -qE "^  $command " <<<"$output"
+        run accel help $command
+        [ "$status" -eq 0 ]
+        grep -q "usage: accel $command" <<<"$output"
+        run accel help
+    done
+    [ "$(accel --help)" = "$output" ]
+}
+
+@test "wrong usage: status 2 and one hint" {
+    for words in '' no-such-command 'help no-such-command' 'help env env' \
+        'version now' 'env --xml' 'env json'; do
+        # Word splitting wanted: these are command lines.
+        run accel $words
+        [ "$status" -eq 2 ]
+        [ -n "$output" ]
+        [ "$(wc -l <<<"$output")" -le 2 ]
+    done
+}
+
+@test "a standard output that is full is no success" {
+    run bash -c 'accel env >/dev/full'
+    [ "$status" -eq 1 ]
+    grep -q 'No space left' <<<"$output"
+}
