@@ -92,13 +92,13 @@ check-asan: checked = instrumented/asan
 check-asan: checked_flags = --enable-sanitizer=address,undefined
 check-asan:
 	$(AM_V_at)$(checked_tree) && \
-	    $(MAKE) $(AM_MAKEFLAGS) check-unit check-multi
+	    $(MAKE) $(AM_MAKEFLAGS) -k check-unit check-multi
 
 check-tsan: checked = instrumented/tsan
 check-tsan: checked_flags = --enable-sanitizer=thread
 check-tsan:
 	$(AM_V_at)$(checked_tree) && \
-	    $(MAKE) $(AM_MAKEFLAGS) check-unit check-multi
+	    $(MAKE) $(AM_MAKEFLAGS) -k check-unit check-multi
 
 check-valgrind: checked = instrumented/valgrind
 check-valgrind: checked_flags = CFLAGS='-g -O1'
