@@ -1,6 +1,7 @@
 /* Tying the program's objects to the accelerator. */
 #include "train_priv.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,11 +79,38 @@ static void describe(const accel_t *accel, const accel_prepare_options_t *o,
                    (uint64_t)l->split_batches << 2 | (uint64_t)l->uneven << 3;
 }
 
+/* "model, loader" */
+static const char *name_objects(uint64_t objects, char *text, size_t room)
+{
+    static const char *const names[] = {"a model", "an optimizer", "a loader",
+                                        "a schedule", "which it has already"};
+    size_t used = 0;
+
+    snprintf(text, room, "nothing");
+    for (size_t i = 0; i < AX_ARRAY_SIZE(names); i++)
+        if (objects >> i & 1 && used < room)
+            used += (size_t)snprintf(text + used, room - used, "%s%s",
+                                     used ? ", " : "", names[i]);
+    return text;
+}
+
+static accel_status_t objects_differ(const accel_t *accel, int rank,
+                                     uint64_t theirs, uint64_t mains)
+{
+    char who[96], they[96], it[96];
+
+    return ax_fail(ACCEL_ERR_PROTO,
+                   "prepare: %s prepares %s, rank 0 %s; give the same on all "
+                   "ranks",
+                   ax_job_who(accel->job, rank, who, sizeof who),
+                   name_objects(theirs, they, sizeof they),
+                   name_objects(mains, it, sizeof it));
+}
+
 static accel_status_t compare_with_main(const accel_t *accel,
                                         const uint64_t *all)
 {
     static const char *const names[FIELDS] = {
-        [OBJECTS] = "which objects it prepares",
         [FINGERPRINT] = "the shape of the dataset (samples, fields, types)",
         [SEED] = "the loader's seed",
         [BATCH_SIZE] = "the loader's batch size",
@@ -95,6 +123,8 @@ static accel_status_t compare_with_main(const accel_t *accel,
             uint64_t other = all[(size_t)r * FIELDS + (size_t)f];
             if (other == all[f])
                 continue;
+            if (f == OBJECTS)
+                return objects_differ(accel, r, other, all[f]);
             return ax_fail(ACCEL_ERR_PROTO,
                            "prepare: %s differs from rank 0 in %s: %llu, not "
                            "%llu; give the same on all ranks",

@@ -85,7 +85,7 @@ weights() {
 @test "save_state on rank 0 alone ends all, and says who did what" {
     run on 4 1 alone ckpt
     [[ $status -eq 3 ]]
-    [[ $(grep -c 'rank 0: .*accel_save_state; rank 1-3: .*accel_backward_end' \
+    [[ $(grep -c 'rank 0: .*accel_save_state; ranks 1-3: .*accel_backward_end' \
         <<<"$output") -eq 4 ]] || { echo "$output"; return 1; }
     [[ ! -e ckpt ]]
 }
@@ -117,4 +117,21 @@ weights() {
     on 3 1 until_told . 0 "$spec" >second
     grep -qx "from step $step" second
     grep -qx "stopped after step $((step + 4))" second
+}
+
+@test "SIGTERM to mpirun: the same" {
+    local spec="checkpoint=$PWD/ckpt,resume=auto"
+    timeout 120 mpirun -n 2 "$program" until_told . 0 "$spec" >first 2>err &
+    for ((i = 0; i < 400; i++)); do
+        grep -q '^from step' first && break
+        sleep 0.05
+    done
+    sleep 0.3
+    kill -TERM "$!" # timeout passes it on
+    wait "$!" || true # mpirun's own status
+    cat first err
+    grep -q '^stopped after step' first
+    grep -q 'got signal 15' err
+    timeout 120 mpirun -n 2 "$program" until_told . 0 "$spec" >second
+    grep -qx "from step $(sed -n 's/stopped after step //p' first)" second
 }

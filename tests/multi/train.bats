@@ -137,7 +137,7 @@ differ() {
 }
 
 @test "prepared objects that differ are named" {
-    differ "rank 2" other_objects
+    differ "prepares nothing, rank 0 a loader" other_objects
 }
 
 @test "gradients that differ after the exchange are noticed" {
