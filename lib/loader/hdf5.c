@@ -88,16 +88,19 @@ static accel_status_t open_file(hdf5_t *h)
     hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
     accel_status_t st = ACCEL_OK;
 
-    if (fapl < 0 || H5Pset_fclose_degree(fapl, H5F_CLOSE_STRONG) < 0)
+    if (fapl < 0)
         st = failed(ACCEL_ERR_IO, h->file.path, "cannot set up HDF5");
-#if H5_VERSION_GE(1, 10, 7)
-    /* Locks fail on many file servers; nobody writes to data. */
-    if (st == ACCEL_OK)
-        H5Pset_file_locking(fapl, false, true);
-#endif
     /* Filters that are not built in would be loaded as code. */
     H5PLset_loading_state(0);
-    if (st == ACCEL_OK)
+#if H5_VERSION_GE(1, 10, 7)
+    /* Locks fail on many file servers, and nobody writes to data; but a file
+     * that the program has open itself must be locked as it is there. */
+    if (st == ACCEL_OK && H5Pset_file_locking(fapl, false, true) >= 0)
+        h->id = H5Fopen(h->file.path, H5F_ACC_RDONLY, fapl);
+    if (st == ACCEL_OK && h->id < 0)
+        H5Pset_file_locking(fapl, true, true);
+#endif
+    if (st == ACCEL_OK && h->id < 0)
         h->id = H5Fopen(h->file.path, H5F_ACC_RDONLY, fapl);
     if (st == ACCEL_OK && h->id < 0)
         st = failed(ACCEL_ERR_CORRUPT, h->file.path, "not an HDF5 file");

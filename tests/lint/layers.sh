@@ -28,7 +28,7 @@ owner_of() {
     case $1 in
     pmix*.h) echo "lib/job/ src/ bench/ tests/" ;;
     hwloc.h | hwloc/*) echo "lib/topo/" ;;
-    hdf5.h) echo "lib/ckpt/ lib/loader/" ;;
+    hdf5.h) echo "lib/ckpt/ lib/loader/ tests/ bench/" ;;
     ucp/* | ucs/* | uct/*) echo "lib/net/" ;;
     mpi.h) echo "bench/ tests/ examples/" ;;
     slurm/*) echo "spank/ tests/" ;;

@@ -276,7 +276,7 @@ static void damaged_pax_headers_are_refused(void **state)
         {"10 size=x\n", ACCEL_ERR_CORRUPT, "no number"},
         {"29 size=99999999999999999999\n", ACCEL_ERR_CORRUPT, "no number"},
         {"13 size=9999\n", ACCEL_ERR_CORRUPT, "cut short"},
-        {"12 path=x/\ny\n", ACCEL_ERR_CORRUPT, "unprintable"},
+        {"13 path=x/\ny\n", ACCEL_ERR_CORRUPT, "unprintable"},
         {"13 path=../x\n", ACCEL_ERR_CORRUPT, ".."},
         {"8 path=\n", ACCEL_ERR_CORRUPT, "no name"},
         {"22 GNU.sparse.major=1\n", ACCEL_ERR_UNSUPPORTED, "sparse"},
