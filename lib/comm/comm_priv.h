@@ -6,7 +6,8 @@
  * data moves, in chunks that fit the slots of the segment; all ranks cut the
  * same chunks. comm.c opens and closes; enter.c compares; wait.c waits;
  * fault.c says what went wrong; node.c and inter.c move data inside a node
- * and between nodes; ops.c holds the public operations, heap.c the memory.
+ * and between nodes; ops.c and reduce.c hold the public operations, heap.c the
+ * memory.
  */
 #ifndef AX_COMM_PRIV_H
 #define AX_COMM_PRIV_H
@@ -186,6 +187,21 @@ bool ax_same_call(const ax_call_t *a, const ax_call_t *b);
 /* The calls of all ranks of `which`, those that are alike put together. */
 void ax_calls_text(const accel_comm_t *c, const ax_call_t *calls, int count,
                    const int *ranks, char *text, size_t room);
+
+/* ---- args.c ----------------------------------------------------------------
+ */
+
+accel_status_t ax_check_dtype(accel_dtype_t dtype);
+
+/* `count` elements, of each rank when `times_size`, must have addresses. */
+accel_status_t ax_check_count(const accel_comm_t *c, size_t count,
+                              accel_dtype_t dtype, bool times_size);
+accel_status_t ax_check_root(const accel_comm_t *c, int root);
+
+/* Neither NULL nor overlapping, unless `send` is `in_place`. */
+accel_status_t ax_check_buffers(const void *send, size_t send_bytes,
+                                const void *recv, size_t recv_bytes,
+                                const void *in_place);
 
 /* ---- node.c -----------------------------------------------------------------
  */

@@ -63,16 +63,36 @@ static accel_status_t plan_block(accel_comm_t *c, size_t bytes,
     return ACCEL_OK;
 }
 
-/* Local rank 0 takes the memory; then the others can map it. */
-static accel_status_t take_memory(accel_comm_t *c, ax_block_t *block,
-                                  size_t bytes)
+/* Local rank 0 makes room; then each rank takes its part and maps all. */
+static accel_status_t make_room(accel_comm_t *c, ax_block_t *block)
 {
     uint64_t offset;
 
+    if (ax_is_leader(c))
+        return ax_seg_grow(c->seg, block->mapped, &offset);
+    return ACCEL_OK;
+}
+
+static accel_status_t take_part(accel_comm_t *c, ax_block_t *block)
+{
+    void *base = NULL;
+    accel_status_t st;
+
     if (!ax_is_leader(c))
-        return ACCEL_OK;
-    accel_status_t st = ax_seg_grow(c->seg, block->mapped, &offset);
-    if (st != ACCEL_OK)
+        c->seg->file_bytes += block->mapped;
+    st = ax_seg_take(c->seg,
+                     block->offset + (size_t)c->local_rank * block->stride,
+                     block->stride);
+    if (st == ACCEL_OK)
+        st = ax_map(c->seg->fd, block->offset, block->mapped, &base);
+    block->base = base;
+    return st;
+}
+
+static accel_status_t say_wanted(const accel_comm_t *c, accel_status_t st,
+                                 size_t bytes)
+{
+    if (st == ACCEL_ERR_NOMEM)
         ax_fail_prefix(st, "accel_alloc: %zu bytes for each of %d ranks", bytes,
                        c->local_size);
     return st;
@@ -82,22 +102,21 @@ static accel_status_t alloc(accel_comm_t *c, size_t bytes, void **out)
 {
     ax_block_t *block = NULL;
     accel_status_t st, mine;
-    void *base = NULL;
 
     mine = out ? plan_block(c, bytes, &block)
                : ax_fail(ACCEL_ERR_ARG, "accel_alloc: out is NULL");
     c->call = (ax_call_t){.kind = AX_CALL_ALLOC, .count = bytes};
     if ((st = ax_enter(c, mine)) != ACCEL_OK)
         goto fail;
-    st = ax_agree(c, take_memory(c, block, bytes));
+    st = ax_agree(c, say_wanted(c, make_room(c, block), bytes));
     if (st != ACCEL_OK)
         goto fail;
-    mine = ax_map(c->seg->fd, block->offset, block->mapped, &base);
-    block->base = base;
-    if (!ax_is_leader(c))
-        c->seg->file_bytes += block->mapped;
-    if ((st = ax_agree(c, mine)) != ACCEL_OK)
+    st = ax_agree(c, say_wanted(c, take_part(c, block), bytes));
+    if (st != ACCEL_OK) {
+        if (ax_is_leader(c))
+            ax_seg_punch(c->seg, block->offset, block->mapped);
         goto fail;
+    }
     c->next_block = block->id;
     block->next = c->blocks;
     c->blocks = block;

@@ -1,5 +1,6 @@
 # comm: bytes among all ranks
 lib_libaccel_core_la_SOURCES += \
+	lib/comm/args.c \
 	lib/comm/comm.c \
 	lib/comm/comm.h \
 	lib/comm/comm_priv.h \
@@ -11,6 +12,7 @@ lib_libaccel_core_la_SOURCES += \
 	lib/comm/news.c \
 	lib/comm/node.c \
 	lib/comm/ops.c \
+	lib/comm/reduce.c \
 	lib/comm/wait.c
 
 unit_tests += tests/unit/test_comm

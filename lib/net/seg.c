@@ -101,19 +101,26 @@ accel_status_t ax_seg_grow(ax_seg_t *seg, size_t bytes, uint64_t *offset)
     accel_status_t status = check_room(bytes);
     if (status != ACCEL_OK)
         return status;
-    int err;
-    do
-        err = posix_fallocate(seg->fd, (off_t)seg->file_bytes, (off_t)bytes);
-    while (err == EINTR);
-    if (err) {
-        /* give back what it took before it failed */
-        int ignored = ftruncate(seg->fd, (off_t)seg->file_bytes);
-        (void)ignored;
-        return ax_fail_sys(ACCEL_ERR_NOMEM, err,
+    if (ftruncate(seg->fd, (off_t)(seg->file_bytes + bytes)) != 0)
+        return ax_fail_sys(ACCEL_ERR_NOMEM, errno,
                            "net: %zu bytes of shared memory wanted", bytes);
-    }
     *offset = seg->file_bytes;
     seg->file_bytes += bytes;
+    return ACCEL_OK;
+}
+
+accel_status_t ax_seg_take(const ax_seg_t *seg, uint64_t offset, size_t bytes)
+{
+    int err;
+
+    if (bytes == 0)
+        return ACCEL_OK;
+    do
+        err = posix_fallocate(seg->fd, (off_t)offset, (off_t)bytes);
+    while (err == EINTR);
+    if (err)
+        return ax_fail_sys(ACCEL_ERR_NOMEM, err,
+                           "net: %zu bytes of shared memory wanted", bytes);
     return ACCEL_OK;
 }
 
@@ -137,6 +144,22 @@ static void lay_out(ax_seg_t *seg, const ax_seg_plan_t *plan)
                       round_up(ranks * sizeof(ax_line_t), page) +
                       ranks * 2 * seg->slot_bytes +
                       (plan->shared ? 6 * seg->slot_bytes : 0);
+}
+
+/* Each rank takes the memory of its own slots, so that they are near its
+ * cores; local rank 0 takes all the rest. */
+static accel_status_t take_own(const ax_seg_t *seg)
+{
+    size_t mine = 2 * seg->slot_bytes;
+    size_t before = (size_t)(seg->slots - (char *)seg->head);
+    size_t slots = (size_t)seg->ranks * mine;
+    accel_status_t st = ax_seg_take(seg, before + (size_t)seg->me * mine, mine);
+
+    if (st == ACCEL_OK && seg->me == 0)
+        st = ax_seg_take(seg, 0, before);
+    if (st == ACCEL_OK && seg->me == 0)
+        st = ax_seg_take(seg, before + slots, seg->base_bytes - before - slots);
+    return st;
 }
 
 static void place(ax_seg_t *seg, const ax_seg_plan_t *plan, char *base)
@@ -210,8 +233,10 @@ accel_status_t ax_seg_open(const ax_seg_plan_t *plan,
         goto fail;
     seg->file_bytes = seg->base_bytes;
     st = ax_map(seg->fd, 0, seg->base_bytes, &base);
-    if (st == ACCEL_OK)
+    if (st == ACCEL_OK) {
         place(seg, plan, base);
+        st = take_own(seg);
+    }
     if ((st = ax_meet_confirm(seg, st)) != ACCEL_OK)
         goto fail;
     ax_meet_end(seg);

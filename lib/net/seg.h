@@ -115,9 +115,13 @@ void ax_seg_close(ax_seg_t *seg);
 
 /*
  * Local rank 0: makes the file `bytes` longer; *offset is where. Checks what
- * memory the machine and the cgroup have left before it takes any.
+ * memory the machine and the cgroup have left, but takes none yet.
  */
 accel_status_t ax_seg_grow(ax_seg_t *seg, size_t bytes, uint64_t *offset);
+
+/* Takes the memory of a part of the file, near the cores of the caller, who
+ * is to be its owner. Nothing may touch a part that has not been taken. */
+accel_status_t ax_seg_take(const ax_seg_t *seg, uint64_t offset, size_t bytes);
 
 /* Gives the memory of a part of the file back to the system. */
 void ax_seg_punch(ax_seg_t *seg, uint64_t offset, size_t bytes);
