@@ -177,8 +177,8 @@ static void run(void)
 
 int main(int argc, char **argv)
 {
-    accel_settings_t *settings;
-    accel_job_t *job;
+    accel_settings_t *settings = NULL;
+    accel_job_t *job = NULL;
 
     if (argc != 2) {
         fprintf(stderr, "usage: bench_ckpt DIR\n");

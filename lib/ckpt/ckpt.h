@@ -7,12 +7,13 @@
 #include <accel/ckpt.h>
 
 /*
- * As accel_ckpt_open() of a directory of checkpoints, but takes the newest
- * complete one whose step is below `before`. For the caller whose
- * accel_ckpt_read() found damage: the next older one is its way on.
- * Collective.
+ * For the caller whose accel_ckpt_read() of `bad` has just failed with
+ * ACCEL_ERR_CORRUPT: opens the next older complete checkpoint in the directory
+ * in which `bad` was found, and warns of the change. `bad` stays open.
+ *
+ * When there is none, or when `bad` was opened by its own name, returns the
+ * error that is in the record already, and *out is NULL. Collective.
  */
-accel_status_t ax_ckpt_open_before(accel_comm_t *comm, const char *dir,
-                                   uint64_t before, accel_ckpt_t **out);
+accel_status_t ax_ckpt_open_older(const accel_ckpt_t *bad, accel_ckpt_t **out);
 
 #endif

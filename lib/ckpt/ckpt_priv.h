@@ -19,11 +19,12 @@
 #endif
 
 #define AX_CKPT_FORMAT 1
-#define AX_CKPT_BLOCK ((uint64_t)4 << 20)   /* bytes under one checksum */
-#define AX_CKPT_PIECE ((uint64_t)256 << 10) /* bytes at a time, in the cache   \
-                                             */
-#define AX_CKPT_NAME_MAX 1000               /* bytes of an array's name */
-#define AX_CKPT_FILE_MAX 64 /* bytes of a file's name, with NUL */
+#define AX_CKPT_BLOCK ((uint64_t)4 << 20) /* bytes under one checksum */
+#define AX_CKPT_PIECE                                                          \
+    ((uint64_t)256 << 10)     /* bytes at a time, in the cache                 \
+                               */
+#define AX_CKPT_NAME_MAX 1000 /* bytes of an array's name */
+#define AX_CKPT_FILE_MAX 64   /* bytes of a file's name, with NUL */
 #define AX_CKPT_MANIFEST_MAX ((size_t)1 << 30)
 #define AX_CKPT_VISIBLE_NS ((uint64_t)10 * 1000000000) /* see below */
 
@@ -279,7 +280,8 @@ accel_status_t ax_ckpt_verify_part(const char *path, int part, int parts);
 struct accel_ckpt {
     accel_comm_t *comm;
     char *path;
-    int dir; /* open on it, so that its name may change */
+    char *found_in; /* the directory of checkpoints; NULL: given by name */
+    int dir;        /* open on it, so that its name may change */
     ax_manifest_t m;
 };
 

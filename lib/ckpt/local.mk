@@ -14,12 +14,12 @@ lib_libaccel_core_la_SOURCES += \
 	lib/ckpt/manifest.c \
 	lib/ckpt/name.c \
 	lib/ckpt/open.c \
+	lib/ckpt/parse.c \
 	lib/ckpt/plan.c \
 	lib/ckpt/read.c \
 	lib/ckpt/save.c \
 	lib/ckpt/shard.c \
-	lib/ckpt/table.c \
-	lib/ckpt/text.c
+	lib/ckpt/table.c
 
 unit_tests += tests/unit/test_ckpt tests/unit/test_ckpt_text
 tests_unit_test_ckpt_text_CPPFLAGS = $(unit_cppflags)

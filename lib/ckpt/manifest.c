@@ -1,6 +1,10 @@
-/* The manifest as structs: lookups, sizes, release. */
+/*
+ * The manifest as structs, and as text: one line a thing, sorted, so that two
+ * saves can be compared with diff(1). accel-checkpoint(5) describes it.
+ */
 #include "ckpt_priv.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,4 +95,66 @@ accel_status_t ax_manifest_file_order(const ax_manifest_t *m, size_t file,
     }
     qsort_r(*order, n, sizeof **order, by_offset, (void *)m);
     return ACCEL_OK;
+}
+
+/* ---- as text ---- */
+
+/* Space ends a word and a new line a line, so these are written as %XX. */
+static void put_name(ax_buf_t *out, const char *name)
+{
+    for (; *name; name++) {
+        unsigned char c = (unsigned char)*name;
+        if (c <= ' ' || c == '%' || c == 0x7f)
+            ax_buf_printf(out, "%%%02x", c);
+        else
+            ax_buf_put(out, name, 1);
+    }
+}
+
+static void put_array(ax_buf_t *out, const ax_array_t *a)
+{
+    ax_buf_printf(out, "array ");
+    put_name(out, a->name);
+    ax_buf_printf(out, " %s %d", accel_dtype_name(a->dtype), a->ndim);
+    for (int d = 0; d < a->ndim; d++)
+        ax_buf_printf(out, " %" PRIu64, a->shape[d]);
+    ax_buf_printf(out, "\n");
+}
+
+static void put_segment(ax_buf_t *out, const ax_manifest_t *m,
+                        const ax_segment_t *s)
+{
+    uint64_t blocks = ax_segment_blocks(m, s);
+
+    ax_buf_printf(out, "segment ");
+    put_name(out, m->arrays[s->array].name);
+    ax_buf_printf(out, " %" PRIu64 " %" PRIu64 " %s %" PRIu64 " ", s->first,
+                  s->count, m->files[s->file].name, s->offset);
+    for (uint64_t i = 0; i < blocks; i++)
+        ax_buf_printf(out, "%s%016" PRIx64, i ? "," : "", m->sums[s->sum + i]);
+    ax_buf_printf(out, "\n");
+}
+
+accel_status_t ax_manifest_encode(const ax_manifest_t *m, ax_buf_t *out)
+{
+    ax_buf_printf(out, "accel-checkpoint %d\n", AX_CKPT_FORMAT);
+    ax_buf_printf(out, "uuid %s\nstep %" PRIu64 "\nranks %d\n", m->uuid,
+                  m->step, m->ranks);
+    ax_buf_printf(out, "created %s\nwriter %s\n", m->created, m->writer);
+    ax_buf_printf(out, "checksum xxh3-64 %" PRIu64 "\n", m->block);
+    ax_buf_printf(out, "index index.h5 %" PRIu64 " %016" PRIx64 "\n",
+                  m->index_bytes, m->index_sum);
+    for (size_t i = 0; i < m->nfiles; i++)
+        ax_buf_printf(out, "file %s %" PRIu64 " %d %016" PRIx64 "\n",
+                      m->files[i].name, m->files[i].bytes, m->files[i].rank,
+                      m->files[i].sum);
+    for (size_t i = 0; i < m->narrays; i++)
+        put_array(out, &m->arrays[i]);
+    for (size_t i = 0; i < m->nsegments; i++)
+        put_segment(out, m, &m->segments[i]);
+    if (out->failed)
+        return ax_buf_status(out);
+    ax_buf_printf(out, "end %016" PRIx64 "\n",
+                  ax_ckpt_sum(out->data, out->bytes));
+    return ax_buf_status(out);
 }

@@ -271,24 +271,25 @@ static accel_status_t open_before(accel_comm_t *comm, const char *path,
 {
     struct search s = {.comm = comm, .path = path};
     accel_status_t st = ACCEL_OK;
-
-    if (!out)
-        return ax_fail(ACCEL_ERR_ARG, "ckpt: open: out is NULL");
-    *out = NULL;
-    if (!comm)
-        return ax_fail(ACCEL_ERR_ARG, "ckpt: no communicator was given");
     accel_ckpt_t *ckpt = calloc(1, sizeof *ckpt);
-    if (!ckpt)
-        st = ax_fail(ACCEL_ERR_NOMEM, "ckpt: no memory for a checkpoint");
-    else
+
+    if (ckpt)
         *ckpt = (accel_ckpt_t){.comm = comm, .dir = -1};
+    if (ckpt && path)
+        ckpt->found_in = strdup(path);
+    if (!ckpt || (path && !ckpt->found_in))
+        st = ax_fail(ACCEL_ERR_NOMEM, "ckpt: no memory for a checkpoint");
     if ((st = look_together(&s, before, st)) == ACCEL_OK)
         st = search(&s, ckpt);
     free(s.steps);
     ax_buf_free(&s.rejects);
     if (st != ACCEL_OK) {
-        free(ckpt);
+        accel_ckpt_close(ckpt);
         return st;
+    }
+    if (!s.many) {
+        free(ckpt->found_in);
+        ckpt->found_in = NULL;
     }
     *out = ckpt;
     return ACCEL_OK;
@@ -297,18 +298,28 @@ static accel_status_t open_before(accel_comm_t *comm, const char *path,
 accel_status_t accel_ckpt_open(accel_comm_t *comm, const char *path,
                                accel_ckpt_t **out)
 {
+    if (!out)
+        return ax_fail(ACCEL_ERR_ARG, "ckpt: open: out is NULL");
+    *out = NULL;
+    if (!comm)
+        return ax_fail(ACCEL_ERR_ARG, "ckpt: no communicator was given");
     return open_before(comm, path, 0, out);
 }
 
-accel_status_t ax_ckpt_open_before(accel_comm_t *comm, const char *dir,
-                                   uint64_t before, accel_ckpt_t **out)
+accel_status_t ax_ckpt_open_older(const accel_ckpt_t *bad, accel_ckpt_t **out)
 {
-    /* No step is below 0. */
-    if (!before)
-        return ax_comm_agree(
-            comm, ax_fail(ACCEL_ERR_NOTFOUND,
-                          "ckpt: %s: no checkpoint older than step 0", dir));
-    return open_before(comm, dir, before, out);
+    accel_error_t error;
+    accel_status_t st = ACCEL_ERR_NOTFOUND;
+
+    ax_error_get(&error);
+    *out = NULL;
+    if (bad->found_in && bad->m.step) /* no step is below 0 */
+        st = open_before(bad->comm, bad->found_in, bad->m.step, out);
+    if (st == ACCEL_OK && accel_comm_rank(bad->comm) == 0)
+        ax_log(AX_LOG_WARN, "%s; using %s instead", error.text, (*out)->path);
+    if (st == ACCEL_ERR_NOTFOUND || st == ACCEL_ERR_CORRUPT)
+        return ax_error_set(&error);
+    return st;
 }
 
 /* ---- what is in it ---- */
@@ -318,6 +329,7 @@ void accel_ckpt_close(accel_ckpt_t *ckpt)
     if (!ckpt)
         return;
     drop(ckpt);
+    free(ckpt->found_in);
     free(ckpt);
 }
 

@@ -274,6 +274,16 @@ static accel_status_t save(struct draft *d)
     return ax_comm_agree(d->comm, st);
 }
 
+/* What the communicator says is no more than that somebody is missing: add
+ * where. */
+static accel_status_t say_where(accel_status_t st, const char *dir,
+                                uint64_t step)
+{
+    if (strncmp(accel_last_error()->text, "comm: ", 6) == 0)
+        ax_fail_prefix(st, "ckpt: saving step %" PRIu64 " in %s", step, dir);
+    return st;
+}
+
 accel_status_t accel_ckpt_save(accel_comm_t *comm, const char *dir,
                                uint64_t step, const accel_ckpt_part_t *parts,
                                size_t nparts,
@@ -302,5 +312,5 @@ accel_status_t accel_ckpt_save(accel_comm_t *comm, const char *dir,
         ax_manifest_free(&d->m);
     }
     free(d);
-    return st;
+    return st == ACCEL_OK ? st : say_where(st, dir, step);
 }

@@ -49,6 +49,18 @@ ranks() {
     [ ! -e "$dir" ]
 }
 
+@test "one rank saves alone: nobody waits, all hear of it" {
+    for nodes in 1 2; do
+        run ranks 4 --nodes $nodes "$program" alone "$dir"
+        [ "$status" -ne 0 ] && [ "$status" -ne 124 ]
+        for r in 0 1 2 3; do
+            [[ $output == *"rank $r: ACCEL_ERR_PROTO "*"rank"* ]]
+        done
+        [[ $output == *"saving step 1 in $dir: comm: the ranks disagree"* ]]
+        [ ! -e "$dir" ]
+    done
+}
+
 @test "every rank gets the error of the rank whose disk fails" {
     ranks 4 "$program" save "$dir" 1
     run env LD_PRELOAD="$preload" FAULT_PATH="$dir" FAULT_AT=3 \

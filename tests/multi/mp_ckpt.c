@@ -8,6 +8,7 @@
  *   mp_ckpt verify PATH
  *   mp_ckpt wrong DIR              every wrong use that concerns several ranks
  *   mp_ckpt train DIR N            loads what there is, then saves up to N
+ *   mp_ckpt alone DIR              rank 0 saves, the others reduce something
  *   mp_ckpt full DIR [KIB]         saves 3 MiB, then 6 MiB, which must fail,
  *                                  and goes on; no file may outgrow KIB
  *
@@ -345,6 +346,21 @@ static int do_full(const char *dir, rlim_t kib)
 
 /* ---- wrong uses ---- */
 
+/* Nobody may wait for the others for ever, nor think that all is well. */
+static int do_alone(const char *dir)
+{
+    float x = 1;
+    accel_ckpt_part_t part = {
+        .name = "x", .dtype = ACCEL_F32, .count = 1, .data = &x};
+    accel_status_t st =
+        rank == 0 ? accel_ckpt_save(comm, dir, 1, &part, 1, NULL)
+                  : accel_comm_allreduce(comm, &x, &x, 1, ACCEL_F32, ACCEL_SUM);
+
+    printf("rank %d: %s %s\n", rank, accel_status_name(st),
+           accel_last_error()->text);
+    return st == ACCEL_OK;
+}
+
 static int expect(const char *what, accel_status_t want, const char *text,
                   accel_status_t got)
 {
@@ -420,14 +436,17 @@ static int run(int argc, char **argv)
         return do_train(argv[2], step);
     if (strcmp(what, "full") == 0)
         return do_full(argv[2], step);
+    if (strcmp(what, "alone") == 0)
+        return do_alone(argv[2]);
     if (strcmp(what, "wrong") == 0)
         return do_wrong(argv[2]);
     if (strcmp(what, "verify") == 0)
         return accel_ckpt_verify(argv[2]) == ACCEL_OK
                    ? 0
                    : report(accel_last_error()->status);
-    fprintf(stderr, "usage: mp_ckpt save|load|list|verify|wrong|train|full DIR "
-                    "[STEP [KEEP]]\n");
+    fprintf(stderr,
+            "usage: mp_ckpt save|load|list|verify|wrong|train|full|alone DIR "
+            "[STEP [KEEP]]\n");
     return 2;
 }
 

@@ -171,24 +171,51 @@ static void the_next_older_one_is_used(void **state)
     assert_says("no older one that is complete");
 }
 
-static void a_search_below_a_step(void **state)
+/* What only reading finds: the caller goes on from the next older one. */
+static void damage_found_by_reading(void **state)
 {
-    accel_ckpt_t *ckpt;
+    accel_ckpt_t *ckpt, *older, *none;
+    struct small s, want;
 
     (void)state;
-    assert_int_equal(small_save(100, 0), ACCEL_OK);
-    assert_int_equal(small_save(200, 0), ACCEL_OK);
-    assert_int_equal(ax_ckpt_open_before(comm, dir, 200, &ckpt), ACCEL_OK);
-    assert_int_equal(accel_ckpt_step(ckpt), 100);
+    small_init(&s, 0);
+    small_init(&want, 100);
+    for (uint64_t step = 0; step <= 300; step += 100)
+        assert_int_equal(small_save(step, 0), ACCEL_OK);
+    size_t bytes = file_size(in_step(300, "shard-00000.h5"));
+    flip(in_step(300, "shard-00000.h5"), bytes - 1, 1);
+    assert_int_equal(unlink(in_step(200, "manifest")), 0);
+
+    assert_int_equal(accel_ckpt_open(comm, dir, &ckpt), ACCEL_OK);
+    assert_int_equal(accel_ckpt_read(ckpt, s.parts, ARRAYS + 1),
+                     ACCEL_ERR_CORRUPT);
+    capture();
+    accel_status_t st = ax_ckpt_open_older(ckpt, &older);
+    const char *text = captured();
+    assert_int_equal(st, ACCEL_OK);
+    assert_non_null(strstr(text, "/step-00000300: shard-00000.h5 is damaged: "
+                                 "wrong checksum of "));
+    assert_non_null(strstr(text, "/step-00000100 instead\n"));
+    assert_int_equal(accel_ckpt_step(older), 100);
+    assert_int_equal(accel_ckpt_read(older, s.parts, ARRAYS + 1), ACCEL_OK);
+    assert_true(small_equal(&s, &want));
     accel_ckpt_close(ckpt);
-    assert_int_equal(ax_ckpt_open_before(comm, dir, 201, &ckpt), ACCEL_OK);
-    assert_int_equal(accel_ckpt_step(ckpt), 200);
+
+    assert_int_equal(ax_ckpt_open_older(older, &ckpt), ACCEL_OK);
+    assert_int_equal(accel_ckpt_step(ckpt), 0);
+    ax_fail(ACCEL_ERR_CORRUPT, "as it was");
+    assert_int_equal(ax_ckpt_open_older(ckpt, &none), ACCEL_ERR_CORRUPT);
+    assert_says("as it was");
+    assert_null(none);
+    accel_ckpt_close(older);
     accel_ckpt_close(ckpt);
-    assert_int_equal(ax_ckpt_open_before(comm, dir, 100, &ckpt),
-                     ACCEL_ERR_NOTFOUND);
-    assert_null(ckpt);
-    assert_int_equal(ax_ckpt_open_before(comm, dir, 0, &ckpt),
-                     ACCEL_ERR_NOTFOUND);
+
+    /* Who names one gets no other. */
+    assert_int_equal(accel_ckpt_open(comm, in_dir("step-00000300"), &ckpt),
+                     ACCEL_OK);
+    ax_fail(ACCEL_ERR_CORRUPT, "as it was");
+    assert_int_equal(ax_ckpt_open_older(ckpt, &none), ACCEL_ERR_CORRUPT);
+    accel_ckpt_close(ckpt);
 }
 
 static void a_later_version_is_an_error(void **state)
@@ -220,7 +247,7 @@ int main(void)
         TEST(a_manifest_of_another_step_is_refused),
         TEST(links_and_pipes_are_no_shards),
         TEST(the_next_older_one_is_used),
-        TEST(a_search_below_a_step),
+        TEST(damage_found_by_reading),
         TEST(a_later_version_is_an_error),
     };
 
