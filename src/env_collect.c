@@ -3,8 +3,6 @@
 
 #include <pmix.h>
 
-#include <hdf5.h>
-
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,11 +19,17 @@ static json_t *pmix_version(void)
     return digit ? json_stringn(digit, strcspn(digit, " ,(")) : json_string("");
 }
 
-static json_t *hdf5_version(void)
+typedef void (*version_fn)(unsigned *, unsigned *, unsigned *);
+
+static json_t *ask(void *library, const char *function)
 {
     unsigned major = 0, minor = 0, release = 0;
+    version_fn get = NULL;
 
-    H5get_libversion(&major, &minor, &release);
+    *(void **)&get = dlsym(library, function);
+    if (!get)
+        return json_null();
+    get(&major, &minor, &release);
     return json_sprintf("%u.%u.%u", major, minor, release);
 }
 
@@ -33,17 +37,11 @@ static json_t *hdf5_version(void)
 static json_t *ucx_version(void)
 {
     void *library = dlopen("libucp.so.0", RTLD_NOW | RTLD_LOCAL);
-    void (*get)(unsigned *, unsigned *, unsigned *) = NULL;
-    unsigned major = 0, minor = 0, release = 0;
 
-    if (library)
-        *(void **)&get = dlsym(library, "ucp_get_version");
-    if (get)
-        get(&major, &minor, &release);
-    json_t *version =
-        get ? json_sprintf("%u.%u.%u", major, minor, release) : json_null();
-    if (library)
-        dlclose(library);
+    if (!library)
+        return json_null();
+    json_t *version = ask(library, "ucp_get_version");
+    dlclose(library);
     return version;
 }
 
@@ -67,8 +65,8 @@ json_t *env_libraries(void)
 {
     return json_pack("{s:s, s:o, s:s, s:o, s:o, s:o}", "accel", accel_version(),
                      "PMIx", pmix_version(), "hwloc", ENV_HWLOC_VERSION, "HDF5",
-                     hdf5_version(), "UCX", ucx_version(), "Slurm",
-                     slurm_version());
+                     ask(RTLD_DEFAULT, "H5get_libversion"), "UCX",
+                     ucx_version(), "Slurm", slurm_version());
 }
 
 /* ---- settings -------------------------------------------------------------

@@ -2,6 +2,7 @@
 #include "env.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define NODES_TOLD 16
 
@@ -19,13 +20,15 @@ static const char *text(const json_t *object, const char *key)
 
 static void tell_libraries(const json_t *libraries)
 {
-    const char *name;
-    json_t *version;
+    json_t *object = (json_t *)(uintptr_t)libraries;
+    void *at = json_object_iter(object);
 
     printf("versions\n");
-    json_object_foreach((json_t *)(uintptr_t)libraries, name, version)
-        printf("  %-12s %s\n", name,
-               json_is_null(version) ? "not here" : json_string_value(version));
+    for (; at; at = json_object_iter_next(object, at)) {
+        const char *version = json_string_value(json_object_iter_value(at));
+        printf("  %-12s %s\n", json_object_iter_key(at),
+               version ? version : "not here");
+    }
 }
 
 /* "0-3 8" */
@@ -109,17 +112,12 @@ static void tell_hardware(const json_t *hardware)
 
 static void tell_settings(const json_t *settings)
 {
-    size_t i;
-    json_t *setting;
-
     printf("settings\n");
-    json_array_foreach((json_t *)(uintptr_t)settings, i, setting)
-    {
-        printf("  %-12s %-12s ", text(setting, "name"), text(setting, "value"));
-        printf("%s", text(setting, "origin"));
-        if (*text(setting, "source") && json_object_get(setting, "source") &&
-            !json_equal(json_object_get(setting, "source"),
-                        json_object_get(setting, "origin")))
+    for (size_t i = 0; i < json_array_size(settings); i++) {
+        const json_t *setting = json_array_get(settings, i);
+        printf("  %-12s %-12s %s", text(setting, "name"),
+               text(setting, "value"), text(setting, "origin"));
+        if (strcmp(text(setting, "source"), text(setting, "origin")) != 0)
             printf(": %s", text(setting, "source"));
         printf("\n");
     }

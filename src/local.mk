@@ -23,13 +23,13 @@ src_accel_SOURCES = \
 	src/test_loader.c \
 	src/test_train.c \
 	src/test_world.c
-# Public headers of accel only; PMIx for the server in accel launch, HDF5 for
-# its version.
+# Public headers of accel only; PMIx for the server in accel launch.
 src_accel_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS) $(JANSSON_CFLAGS) \
-	$(HDF5_CFLAGS) -DENV_HWLOC_VERSION='"$(HWLOC_VERSION)"'
-src_accel_LDADD = lib/libaccel.la $(PMIX_LIBS) $(JANSSON_LIBS) $(HDF5_LIBS)
+	-DENV_HWLOC_VERSION='"$(HWLOC_VERSION)"'
+src_accel_LDADD = lib/libaccel.la $(PMIX_LIBS) $(JANSSON_LIBS)
 
-dist_man_MANS += man/accel-test.1
+dist_man_MANS += man/accel.1 man/accel-env.1 man/accel-launch.1 \
+	man/accel-test.1
 multi_tests += tests/multi/accel_test.bats
 multi_tests += tests/multi/launch.bats tests/multi/env.bats
 check_PROGRAMS += tests/multi/mp_abort

@@ -33,3 +33,5 @@ tests_multi_mp_job_mpi_LDADD = lib/libaccel_core.la $(MPI_LIBS)
 endif
 
 cluster_tests += tests/cluster/job.bats
+
+dist_man_MANS += man/accel_job.3

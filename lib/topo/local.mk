@@ -13,3 +13,5 @@ tests_unit_test_topo_LDADD = $(unit_ldadd)
 dist_noinst_DATA += \
 	tests/data/topo/cgroup.xml \
 	tests/data/topo/two_sockets_gpus.xml
+
+dist_man_MANS += man/accel_topo.3
