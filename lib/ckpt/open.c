@@ -316,7 +316,8 @@ accel_status_t ax_ckpt_open_older(const accel_ckpt_t *bad, accel_ckpt_t **out)
     if (bad->found_in && bad->m.step) /* no step is below 0 */
         st = open_before(bad->comm, bad->found_in, bad->m.step, out);
     if (st == ACCEL_OK && accel_comm_rank(bad->comm) == 0)
-        ax_log(AX_LOG_WARN, "%s; using %s instead", error.text, (*out)->path);
+        ax_log(AX_LOG_WARN, "%s; using %s instead", error.text,
+               strrchr((*out)->path, '/') + 1);
     if (st == ACCEL_ERR_NOTFOUND || st == ACCEL_ERR_CORRUPT)
         return ax_error_set(&error);
     return st;

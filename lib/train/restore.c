@@ -1,6 +1,8 @@
 /* Loading the state: first everything that can be refused, then the arrays. */
 #include "state_priv.h"
 
+#include "ckpt/ckpt.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -434,6 +436,30 @@ static accel_status_t load(restore_t *r)
     return ACCEL_OK;
 }
 
+static void forget(restore_t *r)
+{
+    ax_loads_free(r->accel, r->loads);
+    free(r->n.loaders);
+    ax_parts_free(&r->small);
+    ax_parts_free(&r->large);
+    *r = (restore_t){.accel = r->accel, .ckpt = r->ckpt};
+}
+
+/* Damage that only reading finds: on to the next older one, if there is one
+ * where this one was found; else the error stays. */
+static accel_status_t next_older(restore_t *r)
+{
+    accel_ckpt_t *older;
+    accel_status_t st = ax_ckpt_open_older(r->ckpt, &older);
+
+    if (st != ACCEL_OK)
+        return st;
+    forget(r);
+    accel_ckpt_close(r->ckpt);
+    r->ckpt = older;
+    return ACCEL_OK;
+}
+
 accel_status_t accel_load_state(accel_t *accel, const char *path)
 {
     restore_t r = {.accel = accel};
@@ -445,11 +471,11 @@ accel_status_t accel_load_state(accel_t *accel, const char *path)
         st = open_ckpt(accel, path, &r.ckpt);
     if (st == ACCEL_OK)
         st = load(&r);
+    while (st == ACCEL_ERR_CORRUPT && r.ckpt &&
+           (st = next_older(&r)) == ACCEL_OK)
+        st = load(&r);
     ax_comm_where(accel->comm, AX_IN_NOWHERE);
-    ax_loads_free(accel, r.loads);
-    free(r.n.loaders);
-    ax_parts_free(&r.small);
-    ax_parts_free(&r.large);
+    forget(&r);
     accel_ckpt_close(r.ckpt);
     return st;
 }

@@ -63,6 +63,22 @@ weights() {
     done
 }
 
+@test "damage that only reading finds: the step before is used" {
+    on 4 1 save ckpt 3 >three
+    on 4 1 save ckpt 6
+    # A byte of the first segment: "segment NAME FIRST COUNT FILE OFFSET SUMS".
+    read -r file at < <(awk '/^segment/ { print $5, $6; exit }' \
+        ckpt/step-00000006/manifest)
+    printf '\245\132\245' |
+        dd of="ckpt/step-00000006/$file" bs=1 seek="$at" conv=notrunc
+    on 3 1 load ckpt 3 2>err >loaded
+    same_bits <(weights three) <(weights loaded)
+    grep 'step-00000006: shard-.* is damaged: .*; using step-00000003 inst' err
+    # Who names it gets it or an error.
+    run on 3 1 load ckpt/step-00000006 6
+    [[ $status -ne 0 && $output == *"is damaged: wrong checksum"* ]]
+}
+
 @test "each rank keeps its own registered state" {
     on 4 1 keep ckpt
     on 4 1 kept ckpt 4
