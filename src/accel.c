@@ -14,6 +14,10 @@ const struct command commands[] = {
      "versions, job, hardware, and where each setting comes from"},
     {"test", cmd_test, "[-n N] [--here] [--dir DIR]",
      "is this allocation sane? checks it and says what to do"},
+    {"data", cmd_data,
+     "show [-n RANKS] [-b BATCH] [-t TOKENS] FILE...\n       accel data shards "
+     "-n RANKS -b BATCH [--split] [--drop-last] [--uneven] SAMPLES",
+     "what data files hold, and which rank gets which sample"},
     {"version", cmd_version, "", "print the version"},
     {"help", cmd_help, "[COMMAND]", "how to use accel, or one command of it"},
     {NULL, NULL, NULL, NULL},

@@ -17,6 +17,7 @@ enum {
 int cmd_launch(int argc, char **argv);
 int cmd_env(int argc, char **argv);
 int cmd_test(int argc, char **argv);
+int cmd_data(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 int cmd_help(int argc, char **argv);
 

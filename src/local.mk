@@ -3,6 +3,7 @@ bin_PROGRAMS += src/accel
 src_accel_SOURCES = \
 	src/accel.c \
 	src/cmd.h \
+	src/cmd_data.c \
 	src/cmd_env.c \
 	src/cmd_launch.c \
 	src/cmd_test.c \
@@ -28,10 +29,11 @@ src_accel_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS) $(JANSSON_CFLAGS) \
 	-DENV_HWLOC_VERSION='"$(HWLOC_VERSION)"'
 src_accel_LDADD = lib/libaccel.la $(PMIX_LIBS) $(JANSSON_LIBS)
 
-dist_man_MANS += man/accel.1 man/accel-env.1 man/accel-launch.1 \
-	man/accel-test.1
+dist_man_MANS += man/accel.1 man/accel-data.1 man/accel-env.1 \
+	man/accel-launch.1 man/accel-test.1
 multi_tests += tests/multi/accel_test.bats
 multi_tests += tests/multi/launch.bats tests/multi/env.bats
 check_PROGRAMS += tests/multi/mp_abort
 tests_multi_mp_abort_CPPFLAGS = $(core_cppflags)
 tests_multi_mp_abort_LDADD = $(PMIX_LIBS)
+local_tests += tests/unit/data.bats
