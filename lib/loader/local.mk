@@ -44,4 +44,4 @@ unit_tests += tests/unit/test_hdf5
 tests_unit_test_hdf5_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_hdf5_LDADD = $(unit_ldadd) $(HDF5_LIBS)
 EXTRA_DIST += tests/unit/files.h
-dist_man_MANS += man/accel_loader.3
+dist_man_MANS += man/accel_loader.3 man/accel_dataset.3
