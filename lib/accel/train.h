@@ -228,7 +228,8 @@ typedef struct accel_rows {
  * rows, the same on all ranks.
  *
  * ACCEL_ERR_ARG: mine->rows is not the batch's count; ACCEL_ERR_PROTO: the
- * ranks' rows are not of one width and type.
+ * ranks' rows are not of one width and type; ACCEL_ERR_STATE: the loader is
+ * not prepared.
  */
 ACCEL_API accel_status_t accel_gather_for_metrics(accel_t *accel,
                                                   const accel_loader_t *loader,

@@ -4,27 +4,6 @@
 
 #include <string.h>
 
-size_t ax_pieces(const accel_model_t *model)
-{
-    size_t n = 1;
-
-    for (size_t i = 0; i < model->nparams; i++)
-        n += !model->params[i]->owned;
-    return n;
-}
-
-ax_piece_t ax_piece(const accel_model_t *model, size_t index)
-{
-    if (index == 0)
-        return (ax_piece_t){.data = model->grads, .count = model->flat};
-    for (size_t i = model->nparams; i-- > 0;) {
-        const accel_param_t *p = model->params[i];
-        if (!p->owned && --index == 0)
-            return (ax_piece_t){.data = p->grad, .count = p->count};
-    }
-    return (ax_piece_t){0};
-}
-
 /* Everything but the owned gradients at full width is staged. */
 static size_t first_staged(const accel_t *accel)
 {
@@ -36,14 +15,21 @@ accel_status_t ax_bucket_open(accel_t *accel)
     const accel_model_t *model = accel->model;
     size_t count = 0;
 
-    for (size_t i = first_staged(accel); i < ax_pieces(model); i++)
-        count += ax_piece(model, i).count;
+    for (size_t i = first_staged(accel); i < model->npieces; i++)
+        count += model->pieces[i].count;
     if (count > accel->bucket)
         count = accel->bucket;
-    if (count == 0 || accel->stage || accel_size(accel) == 1)
+    /* What an earlier, smaller model had is left to accel_close(). */
+    if (count <= accel->staged || accel_size(accel) == 1)
         return ACCEL_OK;
-    return accel_alloc(accel->comm, count * accel_dtype_size(accel->wire),
-                       &accel->stage);
+    void *stage;
+    accel_status_t st =
+        accel_alloc(accel->comm, count * accel_dtype_size(accel->wire), &stage);
+    if (st != ACCEL_OK)
+        return st;
+    accel->stage = stage;
+    accel->staged = count;
+    return ACCEL_OK;
 }
 
 /* ---- the staged way ------------------------------------------------------ */
@@ -61,16 +47,17 @@ typedef struct cursor {
  */
 static size_t move(accel_t *accel, cursor_t *at, bool in)
 {
-    size_t pieces = ax_pieces(accel->model), moved = 0;
+    const accel_model_t *model = accel->model;
+    size_t moved = 0;
     size_t width = accel_dtype_size(accel->wire);
 
-    while (at->piece < pieces && moved < accel->bucket) {
-        ax_piece_t p = ax_piece(accel->model, at->piece);
+    while (at->piece < model->npieces && moved < accel->staged) {
+        ax_piece_t p = model->pieces[at->piece];
         size_t n = p.count - at->offset;
         char *stage = (char *)accel->stage + moved * width;
 
-        if (n > accel->bucket - moved)
-            n = accel->bucket - moved;
+        if (n > accel->staged - moved)
+            n = accel->staged - moved;
         if (in)
             accel_convert(stage, accel->wire, p.data + at->offset, ACCEL_F32,
                           n);
@@ -89,7 +76,7 @@ static accel_status_t reduce_staged(accel_t *accel)
 {
     cursor_t at = {.piece = first_staged(accel)};
 
-    while (at.piece < ax_pieces(accel->model)) {
+    while (at.piece < accel->model->npieces) {
         cursor_t begin = at;
         size_t count = move(accel, &at, true);
         accel_status_t st =
@@ -106,7 +93,7 @@ static accel_status_t reduce_staged(accel_t *accel)
 
 static accel_status_t reduce_direct(accel_t *accel)
 {
-    ax_piece_t p = ax_piece(accel->model, 0);
+    ax_piece_t p = accel->model->pieces[0];
 
     for (size_t done = 0; done < p.count; done += accel->bucket) {
         size_t n = p.count - done;
@@ -125,8 +112,8 @@ static accel_status_t reduce_direct(accel_t *accel)
 /* Division, not a product with 1 / micro: three thirds are to be one. */
 static void divide(const accel_model_t *model, int micro)
 {
-    for (size_t i = 0; i < ax_pieces(model); i++) {
-        ax_piece_t p = ax_piece(model, i);
+    for (size_t i = 0; i < model->npieces; i++) {
+        ax_piece_t p = model->pieces[i];
         for (size_t k = 0; k < p.count; k++)
             p.data[k] /= (float)micro;
     }

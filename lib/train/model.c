@@ -49,6 +49,7 @@ void accel_model_destroy(accel_model_t *model)
         free(model->params[i]);
     }
     free(model->params);
+    free(model->pieces);
     free(model);
 }
 
@@ -225,6 +226,20 @@ static void hand_out(accel_model_t *model)
     }
 }
 
+/* After hand_out(), in the same order. */
+static void cut_pieces(accel_model_t *model)
+{
+    size_t n = 0;
+
+    model->pieces[n++] = (ax_piece_t){model->grads, model->flat};
+    for (size_t i = model->nparams; i-- > 0;) {
+        const accel_param_t *p = model->params[i];
+        if (!p->owned)
+            model->pieces[n++] = (ax_piece_t){p->grad, p->count};
+    }
+    model->npieces = n;
+}
+
 /* False when the sums do not fit. */
 static bool measure(accel_model_t *model)
 {
@@ -271,6 +286,10 @@ static accel_status_t check_build(accel_model_t *model)
         return ax_fail(ACCEL_ERR_NOMEM,
                        "model: more elements than this machine's memory can "
                        "hold");
+    free(model->pieces); /* of a try that failed */
+    model->pieces = calloc(model->nparams + 1, sizeof *model->pieces);
+    if (!model->pieces)
+        return ax_fail(ACCEL_ERR_NOMEM, "model: out of memory");
     return ACCEL_OK;
 }
 
@@ -283,6 +302,7 @@ static accel_status_t build(accel_model_t *model)
         (st = take_memory(model)) != ACCEL_OK)
         return st;
     hand_out(model);
+    cut_pieces(model);
     model->built = true;
     for (size_t i = 0; i < model->nparams; i++) {
         accel_param_t *p = model->params[i];

@@ -244,8 +244,8 @@ static accel_status_t tie_optimizer(accel_t *accel, accel_optimizer_t *opt)
 static accel_status_t check_length(const accel_t *accel,
                                    const accel_loader_t *loader)
 {
-    bool may_be_empty = ax_loader_options(loader)->uneven && accel->job &&
-                        !accel_is_main(accel);
+    bool may_be_empty =
+        ax_loader_options(loader)->uneven && !accel_is_main(accel);
 
     if (accel_loader_length(loader) > 0 || may_be_empty)
         return ACCEL_OK;

@@ -83,12 +83,19 @@ typedef struct gathering {
     uint64_t *all; /* FIELDS of each rank */
 } gathering_t;
 
-static accel_status_t check_rows(const accel_loader_t *loader,
+static accel_status_t check_rows(const accel_t *accel,
+                                 const accel_loader_t *loader,
                                  const accel_rows_t *mine, size_t *row)
 {
     size_t have = ax_loader_rows(loader);
     size_t width = mine->width ? mine->width : 1;
 
+    if (ax_loader_size(loader) != accel_size(accel))
+        return ax_fail(ACCEL_ERR_STATE,
+                       "gather_for_metrics: the loader deals for %d rank%s; "
+                       "give it to accel_prepare() first",
+                       ax_loader_size(loader),
+                       ax_loader_size(loader) == 1 ? "" : "s");
     if (mine->rows != have)
         return ax_fail(ACCEL_ERR_ARG,
                        "gather_for_metrics: %zu rows, but the loader's batch "
@@ -129,7 +136,7 @@ static accel_status_t count_rows(accel_t *accel, const accel_loader_t *loader,
 {
     uint64_t fields[FIELDS] = {[ROWS] = mine->rows, [TYPE] = mine->dtype};
     size_t failed = 0;
-    accel_status_t st = check_rows(loader, mine, &g->row);
+    accel_status_t st = check_rows(accel, loader, mine, &g->row);
     accel_status_t sent;
 
     fields[FAILED] = st != ACCEL_OK;

@@ -184,23 +184,26 @@ accel_status_t accel_register_state(accel_t *accel, const char *name,
     return ACCEL_OK;
 }
 
-/* Lengths are exchanged by position in the list: it must be one list. */
-static accel_status_t compare_extras(const accel_t *accel)
+/*
+ * Lengths are exchanged by position in the list: it must be one list. *saved
+ * comes in as what this rank thinks and goes out as what all do.
+ */
+static accel_status_t compare_extras(const accel_t *accel, bool *saved)
 {
-    uint64_t hash = accel->nextras, least;
+    uint64_t hash = accel->nextras;
 
     for (size_t i = 0; i < accel->nextras; i++) {
         const ax_extra_t *e = &accel->extras[i];
         hash = ax_hash(e->name, strlen(e->name) + 1, hash);
         hash = ax_hash(&e->version, sizeof e->version, hash);
     }
-    uint64_t range[2] = {hash, ~hash};
-    accel_status_t st = accel_comm_allreduce(accel->comm, range, range, 2,
-                                             ACCEL_U64, ACCEL_MAX);
+    uint64_t most[3] = {hash, ~hash, !*saved};
+    accel_status_t st =
+        accel_comm_allreduce(accel->comm, most, most, 3, ACCEL_U64, ACCEL_MAX);
     if (st != ACCEL_OK)
         return st;
-    least = ~range[1];
-    if (range[0] == least)
+    *saved = most[2] == 0;
+    if (most[0] == ~most[1]) /* the largest is the smallest */
         return ACCEL_OK;
     return ax_fail(ACCEL_ERR_PROTO,
                    "state: the ranks registered different states (this one "
@@ -367,15 +370,17 @@ accel_status_t accel_save_state(accel_t *accel, const char *dir)
     uint64_t begun = ax_now_ns();
     ax_load_t *loads = calloc(accel->nextras + 1, sizeof *loads);
     accel_status_t st = check_save(accel);
+    bool saved;
 
     if (!dir)
         dir = ax_settings_str(accel->settings, "checkpoint");
+    saved = is_saved(accel, dir);
     n.loaders = calloc(accel->nloaders + 1, sizeof *n.loaders);
     if (st == ACCEL_OK && (!loads || !n.loaders))
         st = ax_fail(ACCEL_ERR_NOMEM, "save_state: out of memory");
     ax_comm_where(accel->comm, AX_IN_SAVE);
     if ((st = ax_comm_agree(accel->comm, st)) != ACCEL_OK ||
-        (st = compare_extras(accel)) != ACCEL_OK || is_saved(accel, dir))
+        (st = compare_extras(accel, &saved)) != ACCEL_OK || saved)
         goto out;
     st = save(accel, dir, &parts, loads, &n);
     if (st == ACCEL_OK)

@@ -119,8 +119,8 @@ accel_status_t ax_step_zero_grad(void *context)
 
     if (!accel->complete)
         return ACCEL_OK;
-    for (size_t i = 0; i < ax_pieces(accel->model); i++) {
-        ax_piece_t p = ax_piece(accel->model, i);
+    for (size_t i = 0; i < accel->model->npieces; i++) {
+        ax_piece_t p = accel->model->pieces[i];
         memset(p.data, 0, p.count * sizeof(float));
     }
     accel->verdict.known = false;
@@ -148,8 +148,8 @@ static void inspect(const accel_t *accel, double *fields)
     double sum = 0;
     bool finite = true;
 
-    for (size_t i = 0; i < ax_pieces(accel->model); i++) {
-        ax_piece_t p = ax_piece(accel->model, i);
+    for (size_t i = 0; i < accel->model->npieces; i++) {
+        ax_piece_t p = accel->model->pieces[i];
         double part;
         bool good;
         accel_optim_inspect(p.data, p.count, &part, &good);
@@ -247,8 +247,8 @@ static void multiply(const accel_model_t *model, double by)
 {
     float factor = (float)by;
 
-    for (size_t i = 0; factor != 1 && i < ax_pieces(model); i++) {
-        ax_piece_t p = ax_piece(model, i);
+    for (size_t i = 0; factor != 1 && i < model->npieces; i++) {
+        ax_piece_t p = model->pieces[i];
         for (size_t k = 0; k < p.count; k++)
             p.data[k] *= factor;
     }

@@ -35,6 +35,12 @@ struct accel_param {
     void *compute; /* data itself in full precision */
 };
 
+/* A run of gradients that lies in one piece. */
+typedef struct ax_piece {
+    float *data;
+    size_t count;
+} ax_piece_t;
+
 struct accel_model {
     accel_t *accel; /* NULL once that is closed, the memory gone with it */
     accel_model_t *next;
@@ -47,6 +53,9 @@ struct accel_model {
     size_t flat;   /* elements of each of the two, gaps included */
     void *compute; /* of all parameters; NULL in full precision */
     size_t ncompute;
+    ax_piece_t *pieces; /* of the gradients: those owned in one, then each of
+                           the others */
+    size_t npieces;
 };
 
 /* Registered state. */
@@ -75,8 +84,9 @@ struct accel {
     accel_dtype_t wire;
     double clip; /* the setting; 0: none */
     size_t bucket;
-    void *stage; /* `bucket` elements on their way, when they need another
-                    type or place */
+    void *stage;   /* elements on their way, when they need another type or
+                      place: at most a bucket */
+    size_t staged; /* how many it holds */
 
     accel_model_t *models; /* all that were created */
     accel_model_t *model;  /* the prepared ones, borrowed */
@@ -125,17 +135,6 @@ accel_status_t ax_model_compare(const accel_model_t *model);
 accel_status_t ax_model_round(const accel_model_t *model);
 
 /* ---- bucket.c ------------------------------------------------------------ */
-
-/* A run of gradients that lies in one piece. */
-typedef struct ax_piece {
-    float *data;
-    size_t count;
-} ax_piece_t;
-
-/* How many pieces the model's gradients have, and piece `index`: first all
- * that the library owns together, then each of the caller's. */
-size_t ax_pieces(const accel_model_t *model);
-ax_piece_t ax_piece(const accel_model_t *model, size_t index);
 
 /* Takes the staging memory if averaging needs it. Collective. */
 accel_status_t ax_bucket_open(accel_t *accel);

@@ -213,6 +213,30 @@ static void case_buckets(void)
     accel_model_destroy(model);
 }
 
+/* A second model, larger than the first, in memory of the program. */
+static void case_second_model(void)
+{
+    static float data[2][5000], grad[2][5000];
+
+    for (int i = 0; i < 2; i++) {
+        uint64_t count = i ? 5000 : 10;
+        accel_model_t *model;
+        OK(accel_model_create(accel, &model));
+        OK(accel_model_add(model,
+                           ACCEL_PARAM(.name = "p", .ndim = 1, .shape = {count},
+                                       .data = data[i], .grad = grad[i]),
+                           NULL));
+        OK(accel_prepare(accel, ACCEL_PREPARE(.model = model)));
+        accel_backward_begin(accel);
+        for (uint64_t k = 0; k < count; k++)
+            grad[i][k] = (float)(k % 7) + (float)(2 * accel_rank(accel));
+        OK(accel_backward_end(accel));
+        for (uint64_t k = 0; k < count; k++)
+            CHECK(grad[i][k] == (float)(k % 7) + (float)accel_size(accel) - 1);
+        accel_model_destroy(model);
+    }
+}
+
 /* ---- the little things --------------------------------------------------- */
 
 static void case_together(void)
@@ -310,6 +334,22 @@ static void case_other_loader(void)
     rig_close(&r);
 }
 
+/* Rows for a loader that deals for one rank would be counted again. */
+static void case_unprepared_loader(void)
+{
+    rig_t r = {0};
+    accel_batch_t batch;
+    void *out;
+    size_t n;
+
+    rig_data(&r, 2);
+    OK(accel_loader_next(r.loader, &batch));
+    accel_rows_t mine = {batch.index, batch.count, 1, ACCEL_U64};
+    FAILS(accel_gather_for_metrics(accel, r.loader, &mine, &out, &n),
+          ACCEL_ERR_STATE);
+    rig_close(&r);
+}
+
 static void case_other_objects(void)
 {
     rig_t r = {0};
@@ -363,10 +403,12 @@ static const struct {
     {"late_nan", case_late_nan},
     {"clip", case_clip},
     {"buckets", case_buckets},
+    {"second_model", case_second_model},
     {"together", case_together},
     {"metrics", case_metrics},
     {"other_model", case_other_model},
     {"other_loader", case_other_loader},
+    {"unprepared_loader", case_unprepared_loader},
     {"other_objects", case_other_objects},
     {"other_gradients", case_other_gradients},
     {"other_groups", case_other_groups},

@@ -103,6 +103,11 @@ everywhere() {
     on 2 1 buckets wire=f16
 }
 
+@test "a second model may be larger than the first" {
+    on 3 1 second_model
+    on 4 2 second_model wire=f16
+}
+
 @test "rank 0 goes first, triggers and sums reach all" {
     run on 4 1 together
     [[ $status -eq 0 ]]
@@ -114,6 +119,11 @@ everywhere() {
 @test "metrics see each sample once, in order" {
     everywhere metrics
     on 7 1 metrics
+}
+
+@test "rows need a loader that is prepared" {
+    run on 2 1 unprepared_loader
+    [[ $status -eq 0 && $output == *"deals for 1 rank;"* ]]
 }
 
 # The program checks the status on each rank; here the text.
