@@ -211,7 +211,9 @@ static accel_status_t join(accel_comm_t *c, int listen_fd)
         return st;
     st = join_nodes(c);
     c->call = (ax_call_t){.kind = AX_CALL_OPEN};
-    return ax_enter(c, st);
+    if ((st = ax_enter(c, st)) == ACCEL_OK && c->inter)
+        ax_inter_settle(c);
+    return st;
 }
 
 static void describe(accel_comm_t *c)

@@ -245,6 +245,8 @@ accel_status_t ax_inter_connect(accel_comm_t *c, int node, const void *address,
                                 size_t bytes);
 /* All leaders are connected; `nonce` is this communicator's, everywhere. */
 accel_status_t ax_inter_start(accel_comm_t *c, const uint8_t *nonce);
+/* All leaders have talked to each other. */
+void ax_inter_settle(accel_comm_t *c);
 void ax_inter_close(accel_comm_t *c);
 const char *ax_inter_about(const accel_comm_t *c);
 

@@ -181,6 +181,13 @@ accel_status_t ax_inter_start(accel_comm_t *c, const uint8_t *nonce)
     return ax_news_listen(c);
 }
 
+void ax_inter_settle(accel_comm_t *c)
+{
+    ax_net_t *net = c->inter->net;
+
+    net->ops->settle(net->self);
+}
+
 void ax_inter_close(accel_comm_t *c)
 {
     ax_inter_t *x = c->inter;

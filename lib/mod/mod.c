@@ -66,6 +66,19 @@ static bool find(const char *name, char *path)
     return find_in(AX_MODULE_DIR, "", name, path);
 }
 
+static accel_status_t not_found(const char *name)
+{
+    const char *set = secure_getenv("ACCEL_MODULE_DIR");
+
+    if (set && *set)
+        return ax_fail(ACCEL_ERR_NOTFOUND,
+                       "mod: accel_%s.so is not in %s (ACCEL_MODULE_DIR)", name,
+                       set);
+    return ax_fail(ACCEL_ERR_NOTFOUND,
+                   "mod: accel_%s.so is neither beside the library nor in %s",
+                   name, AX_MODULE_DIR);
+}
+
 /* UCX puts handlers on SIGSEGV and others when it is loaded. A user who asked
  * UCX for them in its own words keeps them. */
 static void *open_quietly(const char *path)
@@ -107,9 +120,7 @@ accel_status_t ax_mod_load(const char *kind, const char *name, ax_mod_t **out)
 
     *out = NULL;
     if (!find(name, path))
-        return ax_fail(ACCEL_ERR_NOTFOUND,
-                       "mod: accel_%s.so is not installed in %s", name,
-                       AX_MODULE_DIR);
+        return not_found(name);
     ax_mod_t *mod = calloc(1, sizeof *mod);
     if (!mod)
         return ax_fail(ACCEL_ERR_NOMEM, "mod: no memory");

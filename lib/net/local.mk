@@ -9,9 +9,14 @@ lib_libaccel_core_la_SOURCES += \
 
 if HAVE_UCX
 module_LTLIBRARIES += lib/accel_ucx.la
-lib_accel_ucx_la_SOURCES = lib/net/ucx.c
+lib_accel_ucx_la_SOURCES = lib/net/ucx.c lib/net/hide.c lib/net/hide.h
 lib_accel_ucx_la_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
 lib_accel_ucx_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
 lib_accel_ucx_la_LIBADD = $(UCX_LIBS)
 lib_accel_ucx_la_LDFLAGS = -module -avoid-version -shared
 endif
+
+unit_tests += tests/unit/test_net
+tests_unit_test_net_SOURCES = tests/unit/test_net.c tests/unit/ranks.h
+tests_unit_test_net_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_net_LDADD = $(unit_ldadd)

@@ -42,6 +42,10 @@ typedef struct ax_net_ops {
     accel_status_t (*connect)(void *net, int peer, const void *address,
                               size_t bytes);
 
+    /* All peers have been heard of: what is open now stays. Children of
+     * fork() must not keep it alive. */
+    void (*settle)(void *net);
+
     /* Start a message. An error is that of the call, with a record; one that
      * comes later is in the request. `mask`: the bits of `tag` that count. */
     accel_status_t (*send)(void *net, int peer, uint64_t tag, const void *data,

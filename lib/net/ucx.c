@@ -4,6 +4,7 @@
  * shared-memory transports are off, which also makes several nodes on one
  * machine behave as several nodes.
  */
+#include "net/hide.h"
 #include "net/net.h"
 
 #include <stdio.h>
@@ -26,6 +27,7 @@ struct ucx {
     size_t address_bytes;
     struct peer *peers;
     int nodes;
+    ax_hide_t hide;
     char about[96];
 };
 
@@ -122,7 +124,9 @@ static accel_status_t ucx_open(const ax_mod_host_t *lent, int nodes, void **out)
     host = lent;
     if (net)
         net->peers = calloc((size_t)nodes, sizeof *net->peers);
-    if (!net || !net->peers) {
+    if (!net || !net->peers || !ax_hide_begin(&net->hide)) {
+        if (net)
+            free(net->peers);
         free(net);
         return host->fail(ACCEL_ERR_NOMEM, "net: ucx: no memory");
     }
@@ -153,6 +157,13 @@ static accel_status_t ucx_address(void *self, const void **address,
     *address = net->address;
     *bytes = net->address_bytes;
     return ACCEL_OK;
+}
+
+static void ucx_settle(void *self)
+{
+    struct ucx *net = self;
+
+    ax_hide_end(&net->hide);
 }
 
 static void peer_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
@@ -372,6 +383,7 @@ static void ucx_close(void *self, uint64_t timeout_ns)
     if (net->context)
         ucp_cleanup(net->context);
     inside--;
+    ax_hide_fini(&net->hide);
     free(net->peers);
     free(net);
 }
@@ -382,6 +394,7 @@ static const ax_net_ops_t ops = {.abi = AX_NET_ABI,
                                  .close = ucx_close,
                                  .address = ucx_address,
                                  .connect = ucx_connect,
+                                 .settle = ucx_settle,
                                  .send = ucx_send,
                                  .recv = ucx_recv,
                                  .test = ucx_test,

@@ -137,8 +137,13 @@ rank $dead on $(node_of "$dead" "$ranks" "$nodes") $words" <<<"$output" || {
 }
 
 @test "a child that keeps the descriptors does not hide a death" {
-    run on 4 1 "$die" fork 2
-    all_name 4 2 1 "is gone"
+    local nodes
+    for nodes in 1 2 4; do
+        run on 4 $nodes "$die" fork 2
+        all_name 4 2 $nodes "is gone"
+        run on 4 $nodes "$die" spawn 2
+        all_name 4 2 $nodes "is gone"
+    done
 }
 
 @test "a stopped rank only delays" {

@@ -2,16 +2,17 @@
  * One rank ends, or goes silent, amid collectives; what do the others say?
  *   mp_die MODE RANK [SECONDS]
  * MODE: kill, segv, exit0, close, fork (killed while a child holds its
- * descriptors), stop (SIGSTOP for SECONDS by a child, then on), sleep
- * (SECONDS before its next call), before (sleep before the first one), random
- * (killed at a random moment by a child).
- * A survivor prints "survivor R STATUS seconds N: TEXT" and ends with status
- * 3; when nothing went wrong all end with status 0, rank 0 having printed
- * "fine", and who waited prints the processor time that took.
+ * descriptors), spawn (the same with a program), stop (SIGSTOP for SECONDS by a
+ * child, then on), sleep (SECONDS before its next call), before (sleep before
+ * the first one), random (killed at a random moment by a child). A survivor
+ * prints "survivor R STATUS seconds N: TEXT" and ends with status 3; when
+ * nothing went wrong all end with status 0, rank 0 having printed "fine", and
+ * who waited prints the processor time that took.
  */
 #include "comm/comm.h"
 
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +80,23 @@ static void kill_me_later(void)
     }
 }
 
+/* A program that runs on when its parent is gone. */
+static void start_program(void)
+{
+    char *const argv[] = {(char *)"sleep", (char *)"15", NULL};
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attr;
+    pid_t child;
+
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addclose(&files, STDOUT_FILENO);
+    posix_spawn_file_actions_addclose(&files, STDERR_FILENO);
+    posix_spawnattr_init(&attr);
+    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID);
+    if (posix_spawnp(&child, "sleep", &files, &attr, argv, environ) != 0)
+        exit(5);
+}
+
 static void end_here(void)
 {
     if (strcmp(mode, "kill") == 0)
@@ -94,9 +112,15 @@ static void end_here(void)
         _exit(0);
     } else if (strcmp(mode, "fork") == 0) {
         if (fork() == 0) {
-            nap(5);
+            setsid(); /* out of reach of a launcher that cleans up */
+            close(STDOUT_FILENO);
+            close(STDERR_FILENO);
+            nap(15);
             _exit(0);
         }
+        raise(SIGKILL);
+    } else if (strcmp(mode, "spawn") == 0) {
+        start_program();
         raise(SIGKILL);
     } else if (strcmp(mode, "stop") == 0)
         stop_me();
