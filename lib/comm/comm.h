@@ -25,6 +25,14 @@ accel_status_t ax_comm_allgather_bytes(accel_comm_t *comm, const void *data,
                                        size_t bytes, void **all,
                                        size_t **offsets);
 
+/*
+ * Rank r gets bytes [r * bytes, (r + 1) * bytes) of rank `root`'s `send`,
+ * which is not looked at elsewhere. A rank copies its own part only.
+ * Collective.
+ */
+accel_status_t ax_comm_scatter(accel_comm_t *comm, const void *send, void *recv,
+                               size_t bytes, int root);
+
 /* X(NAME, text) of public calls that are made of several operations */
 #define AX_WHERE_LIST(X)                                                       \
     X(NOWHERE, "")                                                             \
@@ -34,6 +42,8 @@ accel_status_t ax_comm_allgather_bytes(accel_comm_t *comm, const void *data,
     X(CLIP, " in accel_clip_grad_norm")                                        \
     X(STEP, " in accel_optimizer_step")                                        \
     X(METRICS, " in accel_gather_for_metrics")                                 \
+    X(NEXT, " in accel_loader_next")                                           \
+    X(JOIN, " in accel_join")                                                  \
     X(SAVE, " in accel_save_state")                                            \
     X(LOAD, " in accel_load_state")
 

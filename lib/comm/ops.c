@@ -38,8 +38,25 @@ accel_status_t ax_comm_agree(accel_comm_t *c, accel_status_t mine)
 /* ---- broadcast -------------------------------------------------------------
  */
 
-static accel_status_t broadcast_chunk(accel_comm_t *c, char *buffer, size_t n,
-                                      int root)
+/* The part of the root's bytes that this rank wants. */
+typedef struct wanted {
+    char *to;
+    size_t first, bytes;
+} wanted_t;
+
+static void copy_wanted(const wanted_t *w, const char *from, size_t first,
+                        size_t n)
+{
+    size_t begin = w->first > first ? w->first : first;
+    size_t end =
+        w->first + w->bytes < first + n ? w->first + w->bytes : first + n;
+
+    if (begin < end)
+        memcpy(w->to + (begin - w->first), from + (begin - first), end - begin);
+}
+
+static accel_status_t broadcast_chunk(accel_comm_t *c, const wanted_t *wanted,
+                                      size_t first, size_t n, int root)
 {
     int node = accel_job_node_of(c->job, root);
     bool here = node == c->node;
@@ -56,12 +73,14 @@ static accel_status_t broadcast_chunk(accel_comm_t *c, char *buffer, size_t n,
             return st;
     }
     if (c->rank != root)
-        memcpy(buffer, from, n);
+        copy_wanted(wanted, from, first, n);
     return ACCEL_OK;
 }
 
-static accel_status_t broadcast(accel_comm_t *c, char *buffer, size_t bytes,
-                                int root, accel_status_t mine)
+/* `send`: the root's bytes; the others may pass NULL. */
+static accel_status_t broadcast(accel_comm_t *c, const char *send, size_t bytes,
+                                const wanted_t *wanted, int root,
+                                accel_status_t mine)
 {
     size_t most = c->seg->slot_bytes;
     accel_status_t st;
@@ -72,11 +91,11 @@ static accel_status_t broadcast(accel_comm_t *c, char *buffer, size_t bytes,
         size_t n = bytes - first < most ? bytes - first : most;
         c->turn++;
         if (mine == ACCEL_OK && n && c->rank == root)
-            memcpy(ax_slot(c->seg, c->local_rank, c->turn), buffer + first, n);
+            memcpy(ax_slot(c->seg, c->local_rank, c->turn), send + first, n);
         st = first ? ax_node_barrier(c) : ax_enter(c, mine);
         if (st != ACCEL_OK || n == 0)
             return st;
-        if ((st = broadcast_chunk(c, buffer + first, n, root)) != ACCEL_OK)
+        if ((st = broadcast_chunk(c, wanted, first, n, root)) != ACCEL_OK)
             return st;
     }
     return ACCEL_OK;
@@ -101,7 +120,38 @@ accel_status_t accel_comm_broadcast(accel_comm_t *c, void *buffer, size_t count,
         bytes = count * accel_dtype_size(dtype);
         mine = ax_check_buffers(buffer, bytes, buffer, bytes, buffer);
     }
-    return ax_end(c, broadcast(c, buffer, bytes, root, mine));
+    wanted_t all = {.to = buffer, .bytes = bytes};
+    return ax_end(c, broadcast(c, buffer, bytes, &all, root, mine));
+}
+
+accel_status_t ax_comm_scatter(accel_comm_t *c, const void *send, void *recv,
+                               size_t bytes, int root)
+{
+    bool gives = c->rank == root;
+    size_t all;
+    accel_status_t st, mine;
+
+    if ((st = ax_begin(c)) != ACCEL_OK)
+        return st;
+    if (!ax_mul(bytes, (size_t)c->size, &all))
+        all = SIZE_MAX; /* refused below, on all ranks alike */
+    c->call = (ax_call_t){.kind = AX_CALL_BROADCAST,
+                          .count = all,
+                          .dtype = ACCEL_U8,
+                          .root = root};
+    mine = ax_check_count(c, all, ACCEL_U8, false);
+    if (mine == ACCEL_OK)
+        mine = ax_check_root(c, root);
+    if (mine == ACCEL_OK && bytes && (!recv || (gives && !send)))
+        mine = ax_fail(ACCEL_ERR_ARG, "comm: %zu bytes at NULL", bytes);
+    if (mine != ACCEL_OK)
+        all = 0;
+    wanted_t own = {
+        .to = recv, .first = (size_t)c->rank * bytes, .bytes = bytes};
+    st = broadcast(c, send, all, &own, root, mine);
+    if (st == ACCEL_OK && gives && bytes)
+        memcpy(recv, (const char *)send + own.first, bytes);
+    return ax_end(c, st);
 }
 
 /* ---- all-gather and gather
