@@ -50,6 +50,25 @@ ACCEL_API accel_status_t accel_dataset_from_callback(
     const accel_field_t *fields, size_t nfields, uint64_t samples,
     accel_read_fn read, void *context, accel_dataset_t **out);
 
+/*
+ * Gives the next samples of a stream: up to *count of them from `position` of
+ * the epoch on; *count becomes how many. Fewer than asked for means that the
+ * stream has ended. `position` is 0 when an epoch begins, otherwise the one
+ * after the last sample given; only after a jump it is another one, which a
+ * stream that cannot go there answers with ESPIPE: accel then reads up to it.
+ * Returns 0, or an errno value. Called by one thread at a time.
+ */
+typedef int (*accel_next_fn)(void *context, uint64_t epoch, uint64_t position,
+                             size_t *count, void *const *fields);
+
+/* A dataset without a known number of samples, which are read in order; only
+ * for loaders. accel_dataset_samples() is 0. */
+ACCEL_API accel_status_t accel_dataset_from_stream(const accel_field_t *fields,
+                                                   size_t nfields,
+                                                   accel_next_fn next,
+                                                   void *context,
+                                                   accel_dataset_t **out);
+
 /* ---- from files ---------------------------------------------------------- */
 
 /* X(NAME, name, what it is) */
@@ -151,7 +170,7 @@ ACCEL_API size_t accel_dataset_fields(const accel_dataset_t *dataset,
 ACCEL_API size_t accel_dataset_shape(const accel_dataset_t *dataset, size_t f,
                                      const size_t **extents);
 
-/* "memory", "callback", "concat", "subset", "split" or a name of
+/* "memory", "callback", "stream", "concat", "subset", "split" or a name of
  * ACCEL_FORMAT_LIST. A static string. */
 ACCEL_API const char *accel_dataset_format(const accel_dataset_t *dataset);
 

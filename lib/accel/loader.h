@@ -92,6 +92,26 @@ ACCEL_API uint64_t accel_shuffle(uint64_t seed, uint64_t epoch,
 
 typedef struct accel_loader accel_loader_t;
 
+/* The length of an epoch of a stream. */
+#define ACCEL_UNKNOWN UINT64_MAX
+
+/*
+ * An order of one's own: puts the samples at positions `first` to
+ * first + count - 1 of the epoch in `index`. Returns 0, or an errno value.
+ * It must give the same on all ranks and whenever it is asked; with reader
+ * threads it is called from several at a time.
+ */
+typedef int (*accel_order_fn)(void *context, uint64_t epoch, uint64_t first,
+                              size_t count, uint64_t *index);
+
+/*
+ * A batch sampler of one's own: puts the samples of batch `number` of the
+ * epoch in `index`. *count is the room, batch_size, and becomes how many there
+ * are, at least 1. Otherwise as accel_order_fn.
+ */
+typedef int (*accel_batches_fn)(void *context, uint64_t epoch, uint64_t number,
+                                uint64_t *index, size_t *count);
+
 /* Zero means the default. */
 typedef struct accel_loader_options {
     size_t size;
@@ -101,6 +121,31 @@ typedef struct accel_loader_options {
     bool drop_last;
     bool split_batches;
     bool uneven;
+
+    /* Reading ahead. */
+    size_t threads;  /* that read; 0: none, the caller's thread reads */
+    size_t prefetch; /* batches ready or being read; 0: 2 * threads */
+
+    /* Memory of a batch. */
+    size_t align;      /* of each field: a power of two; 0: 64 bytes */
+    bool static_shape; /* arrays always of the largest batch, the rest zero */
+
+    /* A resume may begin between two global batches. */
+    bool elastic;
+
+    /* Other orders; at most one of shuffle, weights, order and batches. */
+    size_t block;          /* shuffle: blocks of so many samples, not single */
+    size_t group;          /* blocks that are mixed with each other; 0: 8 */
+    const double *weights; /* one a sample, copied: drawn at random by them */
+    bool replacement;      /* weights: a sample may come again */
+    uint64_t draws;        /* weights, order: samples of an epoch; 0: all */
+    accel_order_fn order;
+    accel_batches_fn batches;
+    uint64_t nbatches; /* batches: how many an epoch has */
+    void *context;     /* of the function */
+
+    /* Rank 0 reads, and each rank gets its part from there. */
+    bool dispatch;
 } accel_loader_options_t;
 
 #define ACCEL_LOADER_INIT                                                      \
@@ -123,7 +168,8 @@ typedef struct accel_batch {
     const uint64_t *index; /* index[i]: which sample row i is */
     uint64_t number;       /* batches of this rank before it in the epoch */
     uint64_t epoch;
-    bool last; /* the last batch of the epoch */
+    bool last;   /* the last batch of the epoch */
+    size_t rows; /* rows in the arrays: count, or more with static_shape */
 } accel_batch_t;
 
 /*

@@ -30,6 +30,11 @@ struct accel_dataset {
     accel_status_t (*read)(const accel_dataset_t *dataset,
                            const uint64_t *index, size_t count,
                            void *const *fields);
+    /* Streams, which have this instead of `read`: up to *count samples from
+     * `position` on; fewer: the end. ACCEL_ERR_UNSUPPORTED: cannot jump. */
+    accel_status_t (*next)(const accel_dataset_t *dataset, uint64_t epoch,
+                           uint64_t position, size_t *count,
+                           void *const *fields);
     void (*destroy)(void *self);
     void *self;
 };

@@ -1,117 +1,154 @@
 /*
- * The loader: where this rank stands in the epochs, and its batch. Everything
- * follows from (seed, epoch, number of the batch), so going anywhere is an
- * assignment.
+ * The loader: its batches, one after the other. Everything follows from (seed,
+ * epoch, number of the batch), so going anywhere is an assignment.
  */
 #include "loader_priv.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define LINE ((size_t)64) /* what batches are aligned to */
-
-struct accel_loader {
-    accel_dataset_t *dataset;
-    accel_loader_options_t options;
-    accel_shard_t shard;
-    round_t round;
-    uint64_t length; /* batches of this rank in an epoch */
-
-    uint64_t seed;
-    uint64_t epoch; /* of the next batch */
-    uint64_t next;  /* number of the next batch */
-    shuffle_t shuffle;
-    bool shuffle_ready; /* it is the one of (seed, epoch) */
-    bool holding;       /* a batch is handed out */
-    bool at_end;        /* it was the last one */
-    uint64_t tick;      /* when, counted over all loaders */
-    size_t count;       /* samples in it */
-    uint64_t rows;      /* real ones in all ranks' batches of its number */
-
-    void **data;         /* one array a field */
-    uint64_t *positions; /* become the index of the batch */
-
-    void (*gone)(void *context, const accel_loader_t *loader);
-    void *owner;
-};
+#define MOST_THREADS 1024
+#define MOST_PREFETCH ((size_t)1 << 20)
+#define MOST_ALIGN ((size_t)1 << 21) /* a huge page */
 
 static _Atomic uint64_t ticks;
 
 /* ---- create, destroy, set_rank ------------------------------------------- */
 
-static void free_batch(void **data, size_t nfields)
+static accel_status_t check_numbers(const accel_loader_options_t *o)
 {
-    for (size_t f = 0; data && f < nfields; f++)
-        free(data[f]);
-    free(data);
+    if (o->batch_size == 0)
+        return ax_fail(ACCEL_ERR_ARG,
+                       "loader: batch_size is 0; say how many samples a batch "
+                       "has");
+    if (o->threads > MOST_THREADS || o->prefetch > MOST_PREFETCH)
+        return ax_fail(ACCEL_ERR_ARG,
+                       "loader: %zu threads and %zu batches of prefetch; at "
+                       "most %d and %zu are possible",
+                       o->threads, o->prefetch, MOST_THREADS, MOST_PREFETCH);
+    if (o->prefetch && !o->threads)
+        return ax_fail(ACCEL_ERR_ARG,
+                       "loader: prefetch is %zu but there is no thread to read "
+                       "ahead; set threads",
+                       o->prefetch);
+    if ((o->align & (o->align - 1)) || o->align > MOST_ALIGN ||
+        (o->align && o->align < sizeof(void *)))
+        return ax_fail(ACCEL_ERR_ARG,
+                       "loader: align is %zu; it must be a power of two from "
+                       "%zu to %zu",
+                       o->align, sizeof(void *), MOST_ALIGN);
+    return ACCEL_OK;
 }
 
-static void *new_lines(size_t count, size_t bytes)
+static accel_status_t check_stream(const accel_loader_options_t *o)
 {
-    size_t all;
+    size_t window;
 
-    if (!ax_mul(count, bytes, &all) || all > SIZE_MAX - LINE)
-        return NULL;
-    return aligned_alloc(LINE, (all + LINE) / LINE * LINE);
+    if (o->weights || o->order || o->batches)
+        return ax_fail(ACCEL_ERR_ARG,
+                       "loader: a stream has an order of its own; weights, "
+                       "order and batches need a dataset read by index");
+    if (o->shuffle && !o->block)
+        return ax_fail(ACCEL_ERR_ARG,
+                       "loader: shuffling a stream needs block and group: that "
+                       "many samples are kept and mixed");
+    if (!ax_mul(o->block, o->group ? o->group : AX_GROUP, &window))
+        return ax_fail(ACCEL_ERR_ARG, "loader: block %zu times group %zu",
+                       o->block, o->group);
+    return ACCEL_OK;
 }
 
-static accel_status_t new_batch(accel_dataset_t *dataset, size_t rows,
-                                void ***data, uint64_t **positions)
+static accel_status_t check_dispatch(const accel_loader_options_t *o)
 {
-    size_t nfields = accel_dataset_fields(dataset, NULL);
-    bool ok;
-
-    *positions = new_lines(rows, sizeof **positions);
-    *data = calloc(nfields, sizeof **data);
-    ok = *positions && *data;
-    for (size_t f = 0; ok && f < nfields; f++) {
-        (*data)[f] = new_lines(rows, ax_dataset_bytes(dataset, f));
-        ok = (*data)[f] != NULL;
-    }
-    if (ok)
+    if (!o->dispatch || (!o->uneven && !o->batches))
         return ACCEL_OK;
-    free_batch(*data, nfields);
-    free(*positions);
-    return ax_fail(ACCEL_ERR_NOMEM,
-                   "loader: out of memory for a batch of %zu samples", rows);
+    return ax_fail(ACCEL_ERR_ARG,
+                   "loader: dispatch gives all ranks as many samples; leave "
+                   "uneven and batches out");
 }
 
-static void go_to(accel_loader_t *l, uint64_t epoch, uint64_t next)
+static accel_status_t check_options(const accel_dataset_t *dataset,
+                                    const accel_loader_options_t *o)
 {
-    if (epoch != l->epoch)
-        l->shuffle_ready = false;
-    l->epoch = epoch;
-    l->next = next;
-    l->holding = l->at_end = false;
+    accel_status_t st = check_numbers(o);
+
+    if (st == ACCEL_OK)
+        st = check_dispatch(o);
+    if (st == ACCEL_OK && ax_dataset_is_stream(dataset))
+        st = check_stream(o);
+    return st;
+}
+
+/* Memory for reading that the new rank and size need. */
+static accel_status_t allocate(accel_loader_t *l)
+{
+    accel_status_t st;
+
+    if (ax_deals(l) && (st = ax_deal_init(l)) != ACCEL_OK)
+        return st;
+    if (ax_deals(l) && l->shard.rank != 0)
+        return ACCEL_OK;
+    st = ax_ring_init(l, &l->ring,
+                      ax_deals(l) ? (size_t)l->round.global : l->rows);
+    if (st == ACCEL_OK && l->stream)
+        st = ax_stream_create(l, &l->source);
+    return st;
+}
+
+static void release(accel_loader_t *l)
+{
+    ax_ring_fini(l, &l->ring);
+    ax_stream_destroy(l->source);
+    l->source = NULL;
+    ax_deal_fini(l);
+}
+
+/* Most rows of this rank's batches. */
+static size_t rows_of(const accel_loader_t *l, const round_t *round)
+{
+    return l->options.batches ? l->options.batch_size : (size_t)round->local;
 }
 
 accel_status_t accel_loader_set_rank(accel_loader_t *loader, int rank, int size)
 {
-    accel_shard_t shard = loader->shard;
+    accel_shard_t shard = loader->shard, before = loader->shard;
     round_t round;
-    uint64_t length;
-    uint64_t *positions;
-    void **data;
     accel_status_t st;
 
     shard.rank = rank;
     shard.size = size;
-    if ((st = ax_shard_round(&shard, &round)) != ACCEL_OK ||
-        (st = accel_shard_length(&shard, &length)) != ACCEL_OK)
+    if ((st = ax_shard_round(&shard, &round)) != ACCEL_OK)
         return st;
-    if ((st = new_batch(loader->dataset, (size_t)round.local, &data,
-                        &positions)) != ACCEL_OK)
-        return st;
-
-    free_batch(loader->data, accel_dataset_fields(loader->dataset, NULL));
-    free(loader->positions);
-    loader->data = data;
-    loader->positions = positions;
+    ax_ring_pause(&loader->ring);
+    release(loader);
     loader->shard = shard;
     loader->round = round;
-    loader->length = length;
-    go_to(loader, loader->epoch, 0);
-    return ACCEL_OK;
+    loader->rows = rows_of(loader, &round);
+    if ((st = allocate(loader)) != ACCEL_OK) {
+        release(loader);
+        loader->shard = before;
+    }
+    ax_go_to(loader, loader->run.epoch, 0, 0);
+    return st;
+}
+
+static accel_status_t set_up(accel_loader_t *l)
+{
+    const accel_loader_options_t *o = &l->options;
+    accel_status_t st =
+        ax_order_init(&l->order, o, accel_dataset_samples(l->dataset));
+
+    if (st != ACCEL_OK)
+        return st;
+    l->run.seed = o->seed;
+    l->shard = (accel_shard_t){.samples = l->order.positions,
+                               .batch_size = o->batches ? 1 : o->batch_size,
+                               .drop_last = o->drop_last,
+                               .split_batches = o->split_batches,
+                               .uneven = o->uneven};
+    if (o->batches && !(l->scratch = calloc(o->batch_size, sizeof(uint64_t))))
+        return ax_fail(ACCEL_ERR_NOMEM, "loader: out of memory");
+    return accel_loader_set_rank(l, 0, 1);
 }
 
 accel_status_t accel_loader_create(accel_dataset_t *dataset,
@@ -122,31 +159,25 @@ accel_status_t accel_loader_create(accel_dataset_t *dataset,
     accel_status_t st;
 
     *out = NULL;
-    if (!dataset || accel_dataset_samples(dataset) == 0)
+    if (!dataset ||
+        (accel_dataset_samples(dataset) == 0 && !ax_dataset_is_stream(dataset)))
         return ax_fail(ACCEL_ERR_ARG, "loader: the dataset has no samples");
     if ((st = ax_options_copy(&o, options, sizeof o, "ACCEL_LOADER")) !=
-        ACCEL_OK)
+            ACCEL_OK ||
+        (st = check_options(dataset, &o)) != ACCEL_OK)
         return st;
-    if (o.batch_size == 0)
-        return ax_fail(ACCEL_ERR_ARG,
-                       "loader: batch_size is 0; say how many samples a batch "
-                       "has");
 
     accel_loader_t *l = calloc(1, sizeof *l);
     if (!l)
         return ax_fail(ACCEL_ERR_NOMEM, "loader: out of memory");
     l->dataset = dataset;
+    l->stream = ax_dataset_is_stream(dataset);
     l->options = o;
-    l->seed = o.seed;
-    l->shard = (accel_shard_t){.samples = accel_dataset_samples(dataset),
-                               .batch_size = o.batch_size,
-                               .drop_last = o.drop_last,
-                               .split_batches = o.split_batches,
-                               .uneven = o.uneven};
-    if ((st = accel_loader_set_rank(l, 0, 1)) != ACCEL_OK) {
+    if ((st = set_up(l)) != ACCEL_OK) {
         accel_loader_destroy(l);
         return st;
     }
+    l->options.weights = l->order.weights.weight; /* the copy */
     *out = l;
     return ACCEL_OK;
 }
@@ -157,81 +188,64 @@ void accel_loader_destroy(accel_loader_t *loader)
         return;
     if (loader->gone)
         loader->gone(loader->owner, loader);
-    free_batch(loader->data, accel_dataset_fields(loader->dataset, NULL));
-    free(loader->positions);
+    release(loader);
+    ax_order_fini(&loader->order);
+    free(loader->scratch);
     free(loader);
 }
 
 /* ---- batches -------------------------------------------------------------
  */
 
-/* From positions in the epoch to samples of the dataset. */
-static void find_samples(accel_loader_t *l, size_t count)
+static accel_status_t end_epoch(accel_loader_t *l)
 {
-    if (!l->options.shuffle)
-        return;
-    if (!l->shuffle_ready)
-        ax_shuffle_init(&l->shuffle, l->seed, l->epoch, l->shard.samples);
-    l->shuffle_ready = true;
-    for (size_t i = 0; i < count; i++)
-        l->positions[i] = ax_shuffle_at(&l->shuffle, l->positions[i]);
+    bool at_end = l->at_end;
+
+    ax_go_to(l, l->run.epoch + 1, 0, 0);
+    l->at_end = at_end; /* until the next epoch's first batch */
+    return ACCEL_END;
 }
 
-/* Rounds take positions in order, and those past the end are repeats. */
-static uint64_t real_rows(const accel_loader_t *l, uint64_t k, size_t count)
+static void hold(accel_loader_t *l, const ax_slot_t *slot)
 {
-    uint64_t left = l->shard.samples - k * l->round.global;
-
-    if (l->shard.uneven)
-        return count;
-    return left < l->round.global ? left : l->round.global;
+    l->next = slot->k + 1;
+    l->held = slot;
+    l->holding = true;
+    l->tick = ++ticks;
+    l->at_end = slot->last;
+    l->seen = slot->seen;
+    if (slot->last)
+        l->length = l->next; /* news for a stream only */
 }
 
 accel_status_t accel_loader_next(accel_loader_t *loader, accel_batch_t *batch)
 {
-    uint64_t k = loader->next;
-    size_t count = (size_t)loader->round.local;
+    accel_loader_t *l = loader;
+    ax_slot_t *slot;
     accel_status_t st;
 
     *batch = (accel_batch_t){0};
-    st = accel_shard_batch(&loader->shard, k, loader->positions, &count);
-    if (st == ACCEL_END) {
-        bool at_end = loader->at_end;
-        go_to(loader, loader->epoch + 1, 0);
-        loader->at_end = at_end; /* until the next epoch's first batch */
-    }
-    if (st != ACCEL_OK)
+    if (l->next >= l->length)
+        return end_epoch(l);
+    st = ax_deals(l) ? ax_deal_get(l, &slot) : ax_ring_get(l, l->next, &slot);
+    if (st == ACCEL_OK && slot->over)
+        return end_epoch(l);
+    if (st != ACCEL_OK) { /* the same batch is tried again */
+        ax_ring_pause(&l->ring);
+        l->holding = false;
         return st;
-    find_samples(loader, count);
-    st = ax_dataset_read(loader->dataset, loader->positions, count,
-                         loader->data);
-    if (st != ACCEL_OK) {
-        loader->holding = false; /* its memory is spoilt */
-        return ax_fail_prefix(st, "loader: batch %llu of epoch %llu",
-                              (unsigned long long)k,
-                              (unsigned long long)loader->epoch);
     }
-
-    loader->next = k + 1;
-    loader->holding = true;
-    loader->tick = ++ticks;
-    loader->count = count;
-    loader->at_end = loader->next == loader->length;
-    loader->rows = real_rows(loader, k, count);
-    *batch =
-        (accel_batch_t){.count = count,
-                        .nfields = accel_dataset_fields(loader->dataset, NULL),
-                        .data = loader->data,
-                        .index = loader->positions,
-                        .number = k,
-                        .epoch = loader->epoch,
-                        .last = loader->at_end};
+    hold(l, slot);
+    *batch = (accel_batch_t){.count = slot->count,
+                             .nfields = accel_dataset_fields(l->dataset, NULL),
+                             .data = slot->data,
+                             .index = slot->index,
+                             .number = slot->k,
+                             .epoch = l->run.epoch,
+                             .last = slot->last,
+                             .rows = l->options.static_shape ? l->rows
+                                                             : slot->count};
     return ACCEL_OK;
-}
-
-uint64_t accel_loader_length(const accel_loader_t *loader)
-{
-    return loader->length;
 }
 
 bool accel_loader_end_of_data(const accel_loader_t *loader)
@@ -239,99 +253,29 @@ bool accel_loader_end_of_data(const accel_loader_t *loader)
     return loader->at_end;
 }
 
+/* The others' batches of a batch sampler have to be asked for. */
+static uint64_t real_of_batches(const accel_loader_t *l)
+{
+    uint64_t size = (uint64_t)l->shard.size, rows = 0;
+    uint64_t first = l->run.base + (l->next - 1) * size;
+
+    for (uint64_t b = first; b < first + size && b < l->shard.samples; b++) {
+        size_t count = l->options.batch_size;
+        if (ax_order_batch(&l->order, l->run.epoch, b, l->scratch, &count) ==
+            ACCEL_OK)
+            rows += count;
+    }
+    return rows;
+}
+
 uint64_t accel_loader_real_rows(const accel_loader_t *loader)
 {
-    return loader->holding ? loader->rows : 0;
-}
-
-/* ---- places --------------------------------------------------------------
- */
-
-uint64_t accel_loader_epoch(const accel_loader_t *loader)
-{
-    return loader->epoch;
-}
-
-void accel_loader_set_epoch(accel_loader_t *loader, uint64_t epoch)
-{
-    go_to(loader, epoch, 0);
-}
-
-accel_status_t accel_loader_seek(accel_loader_t *loader, uint64_t k)
-{
-    if (k > loader->length)
-        return ax_fail(
-            ACCEL_ERR_ARG, "loader: no batch %llu; an epoch has %llu here",
-            (unsigned long long)k, (unsigned long long)loader->length);
-    go_to(loader, loader->epoch, k);
-    return ACCEL_OK;
-}
-
-void accel_loader_get_state(const accel_loader_t *loader,
-                            accel_loader_state_t *state)
-{
-    /* A rank with nothing left has seen the epoch out, dropped samples and
-     * all, and so has a resume on any number of ranks. */
-    uint64_t samples = loader->next >= loader->length
-                           ? loader->shard.samples
-                           : loader->next * loader->round.global;
-
-    *state = (accel_loader_state_t){
-        .version = AX_SHUFFLE_VERSION,
-        .fingerprint = accel_dataset_fingerprint(loader->dataset),
-        .seed = loader->seed,
-        .epoch = loader->epoch,
-        .samples = samples};
-}
-
-static accel_status_t check_state(const accel_loader_t *l,
-                                  const accel_loader_state_t *state)
-{
-    if (state->version != AX_SHUFFLE_VERSION)
-        return ax_fail(ACCEL_ERR_VERSION,
-                       "loader: the saved order is of shuffle version %llu, "
-                       "accel %s has version %d",
-                       (unsigned long long)state->version, ACCEL_VERSION,
-                       AX_SHUFFLE_VERSION);
-    if (state->fingerprint != accel_dataset_fingerprint(l->dataset))
-        return ax_fail(
-            ACCEL_ERR_PROTO,
-            "loader: the saved place is in another dataset "
-            "(fingerprint %016llx, here %016llx): samples, fields "
-            "or types differ",
-            (unsigned long long)state->fingerprint,
-            (unsigned long long)accel_dataset_fingerprint(l->dataset));
-    if (state->samples > l->shard.samples)
-        return ax_fail(ACCEL_ERR_ARG,
-                       "loader: the saved place is sample %llu of %llu",
-                       (unsigned long long)state->samples,
-                       (unsigned long long)l->shard.samples);
-    if (state->samples < l->shard.samples &&
-        state->samples % l->round.global != 0)
-        return ax_fail(ACCEL_ERR_ARG,
-                       "loader: %llu samples of the epoch were consumed, which "
-                       "is no whole number of global batches of %llu; choose "
-                       "ranks and batch_size so that it is",
-                       (unsigned long long)state->samples,
-                       (unsigned long long)l->round.global);
-    return ACCEL_OK;
-}
-
-accel_status_t accel_loader_set_state(accel_loader_t *loader,
-                                      const accel_loader_state_t *state)
-{
-    accel_status_t st = check_state(loader, state);
-    uint64_t next = loader->length;
-
-    if (st != ACCEL_OK)
-        return st;
-    if (state->samples < loader->shard.samples &&
-        state->samples / loader->round.global < next)
-        next = state->samples / loader->round.global;
-    loader->seed = state->seed;
-    loader->shuffle_ready = false;
-    go_to(loader, state->epoch, next);
-    return ACCEL_OK;
+    if (!loader->holding)
+        return 0;
+    if (loader->shard.uneven)
+        return loader->held->count;
+    return loader->options.batches ? real_of_batches(loader)
+                                   : loader->held->real;
 }
 
 /* ---- for train -----------------------------------------------------------
@@ -339,11 +283,10 @@ accel_status_t accel_loader_set_state(accel_loader_t *loader,
 
 void ax_loader_set_default_seed(accel_loader_t *loader, uint64_t seed)
 {
-    if (loader->options.seed == 0) {
-        loader->seed = seed;
-        loader->shuffle_ready = false;
-    }
-    go_to(loader, loader->epoch, 0);
+    ax_ring_pause(&loader->ring);
+    if (loader->options.seed == 0)
+        loader->run.seed = seed;
+    ax_go_to(loader, loader->run.epoch, 0, 0);
 }
 
 const accel_loader_options_t *ax_loader_options(const accel_loader_t *loader)
@@ -358,12 +301,24 @@ int ax_loader_size(const accel_loader_t *loader)
 
 size_t ax_loader_rows(const accel_loader_t *loader)
 {
-    return loader->holding ? loader->count : 0;
+    return loader->holding ? loader->held->count : 0;
 }
 
 uint64_t ax_loader_tick(const accel_loader_t *loader)
 {
     return loader->holding ? loader->tick : 0;
+}
+
+uint64_t ax_loader_hash(const accel_loader_t *loader)
+{
+    const accel_loader_options_t *o = &loader->options;
+    uint64_t numbers[] = {
+        ax_order_hash(&loader->order), loader->shard.samples, o->block,
+        o->group,
+        (uint64_t)o->elastic | (uint64_t)o->static_shape << 1 |
+            (uint64_t)o->dispatch << 2 | (uint64_t)o->replacement << 3};
+
+    return ax_hash(numbers, sizeof numbers, 1);
 }
 
 void ax_loader_set_owner(accel_loader_t *loader,

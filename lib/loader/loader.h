@@ -26,6 +26,23 @@ size_t ax_loader_rows(const accel_loader_t *loader);
  */
 uint64_t ax_loader_tick(const accel_loader_t *loader);
 
+/* A hash of all options that ranks must give alike, weights included. */
+uint64_t ax_loader_hash(const accel_loader_t *loader);
+
+/*
+ * How a loader with `dispatch` passes on what rank 0 read. Both are collective
+ * among the ranks that the loader deals for. `broadcast`: rank 0's bytes to
+ * all; `scatter`: `bytes` bytes of rank 0's `all` to each, in rank order.
+ */
+typedef struct ax_scatter {
+    accel_status_t (*broadcast)(void *context, void *data, size_t bytes);
+    accel_status_t (*scatter)(void *context, const void *all, void *mine,
+                              size_t bytes);
+    void *context;
+} ax_scatter_t;
+
+void ax_loader_set_scatter(accel_loader_t *loader, const ax_scatter_t *how);
+
 /* Whom accel_loader_destroy() tells; NULL: nobody. */
 void ax_loader_set_owner(accel_loader_t *loader,
                          void (*gone)(void *context,

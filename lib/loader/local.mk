@@ -5,6 +5,14 @@ lib_libaccel_core_la_SOURCES += \
 	lib/loader/split.c \
 	lib/loader/shard.c \
 	lib/loader/shuffle.c \
+	lib/loader/blocks.c \
+	lib/loader/weights.c \
+	lib/loader/order.c \
+	lib/loader/ring.c \
+	lib/loader/fill.c \
+	lib/loader/place.c \
+	lib/loader/stream.c \
+	lib/loader/deal.c \
 	lib/loader/dataset.c \
 	lib/loader/dataset_priv.h \
 	lib/loader/compose.c \
@@ -45,3 +53,7 @@ tests_unit_test_hdf5_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_hdf5_LDADD = $(unit_ldadd) $(HDF5_LIBS)
 EXTRA_DIST += tests/unit/files.h
 dist_man_MANS += man/accel_loader.3 man/accel_dataset.3
+unit_tests += tests/unit/test_ring
+tests_unit_test_ring_SOURCES = tests/unit/test_ring.c tests/unit/loader_rig.h
+tests_unit_test_ring_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_ring_LDADD = $(unit_ldadd)

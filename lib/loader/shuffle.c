@@ -79,6 +79,30 @@ uint64_t ax_shuffle_at(const shuffle_t *shuffle, uint64_t position)
     return x;
 }
 
+static uint64_t permute_back(const shuffle_t *s, uint64_t x)
+{
+    uint64_t low = x & mask(s->low);
+    uint64_t high = x >> s->low;
+
+    for (int i = AX_SHUFFLE_ROUNDS; i > 0; i -= 2) {
+        low ^= scramble(high, s->key[i - 1], s->low);
+        high ^= scramble(low, s->key[i - 2], s->high);
+    }
+    return high << s->low | low;
+}
+
+uint64_t ax_shuffle_position(const shuffle_t *shuffle, uint64_t sample)
+{
+    uint64_t x = sample;
+
+    if (sample >= shuffle->samples)
+        return sample;
+    do
+        x = permute_back(shuffle, x);
+    while (x >= shuffle->samples);
+    return x;
+}
+
 uint64_t accel_shuffle(uint64_t seed, uint64_t epoch, uint64_t samples,
                        uint64_t position)
 {

@@ -47,7 +47,7 @@ static accel_status_t check(const accel_t *accel,
 
 /* ---- the same on all ranks? ---------------------------------------------- */
 
-enum { OBJECTS = 0, FINGERPRINT, SEED, BATCH_SIZE, DEAL, FIELDS };
+enum { OBJECTS = 0, FINGERPRINT, SEED, BATCH_SIZE, DEAL, OTHER, FIELDS };
 
 static bool is_tied(const accel_t *accel, const accel_loader_t *loader)
 {
@@ -77,6 +77,7 @@ static void describe(const accel_t *accel, const accel_prepare_options_t *o,
     fields[BATCH_SIZE] = l->batch_size;
     fields[DEAL] = (uint64_t)l->shuffle | (uint64_t)l->drop_last << 1 |
                    (uint64_t)l->split_batches << 2 | (uint64_t)l->uneven << 3;
+    fields[OTHER] = ax_loader_hash(o->loader);
 }
 
 /* "model, loader" */
@@ -115,6 +116,8 @@ static accel_status_t compare_with_main(const accel_t *accel,
         [SEED] = "the loader's seed",
         [BATCH_SIZE] = "the loader's batch size",
         [DEAL] = "the loader's shuffle, drop_last, split_batches or uneven",
+        [OTHER] = "the loader's order (weights, draws, block, group, "
+                  "nbatches), elastic, static_shape or dispatch",
     };
     char who[96];
 
@@ -255,6 +258,29 @@ static accel_status_t check_length(const accel_t *accel,
                    accel_size(accel));
 }
 
+/* For loaders with `dispatch`. */
+static accel_status_t broadcast_from_main(void *context, void *data,
+                                          size_t bytes)
+{
+    accel_comm_t *comm = ((accel_t *)context)->comm;
+    ax_where_t was = ax_comm_where(comm, AX_IN_NEXT);
+    accel_status_t st = accel_comm_broadcast(comm, data, bytes, ACCEL_U8, 0);
+
+    ax_comm_where(comm, was);
+    return st;
+}
+
+static accel_status_t scatter_from_main(void *context, const void *all,
+                                        void *mine, size_t bytes)
+{
+    accel_comm_t *comm = ((accel_t *)context)->comm;
+    ax_where_t was = ax_comm_where(comm, AX_IN_NEXT);
+    accel_status_t st = ax_comm_scatter(comm, all, mine, bytes, 0);
+
+    ax_comm_where(comm, was);
+    return st;
+}
+
 static accel_status_t tie_loader(accel_t *accel, accel_loader_t *loader)
 {
     uint64_t seed = (uint64_t)ax_settings_int(accel->settings, "seed");
@@ -268,6 +294,10 @@ static accel_status_t tie_loader(accel_t *accel, accel_loader_t *loader)
         return ax_fail(ACCEL_ERR_NOMEM, "prepare: out of memory");
     accel->loaders = more;
     ax_loader_set_default_seed(loader, seed);
+    ax_loader_set_scatter(loader,
+                          &(ax_scatter_t){.broadcast = broadcast_from_main,
+                                          .scatter = scatter_from_main,
+                                          .context = accel});
     st = accel_loader_set_rank(loader, accel_rank(accel), accel_size(accel));
     if (st != ACCEL_OK || (st = check_length(accel, loader)) != ACCEL_OK)
         return st;
