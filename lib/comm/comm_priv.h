@@ -13,6 +13,7 @@
 #define AX_COMM_PRIV_H
 
 #include "comm/comm.h"
+#include "comm/model.h"
 #include "job/job.h"
 #include "net/net.h"
 #include "net/seg.h"
@@ -213,11 +214,6 @@ typedef struct ax_reduction {
     ax_reduce_op_t op;
     double scale;
 } ax_reduction_t;
-
-/* Part `index` of `parts` nearly equal ones of [0, count), cut where a cache
- * line begins. */
-void ax_slice(size_t count, size_t element, int parts, int index, size_t *first,
-              size_t *length);
 
 /* Reduces elements [first, first + count) of all slots of this turn. */
 void ax_reduce_slots(const accel_comm_t *c, const ax_reduction_t *r, void *dst,

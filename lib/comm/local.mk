@@ -9,11 +9,29 @@ lib_libaccel_core_la_SOURCES += \
 	lib/comm/heap.c \
 	lib/comm/inter.c \
 	lib/comm/inter_priv.h \
+	lib/comm/model.c \
+	lib/comm/model.h \
 	lib/comm/news.c \
 	lib/comm/node.c \
 	lib/comm/ops.c \
+	lib/comm/plan.c \
+	lib/comm/plan.h \
+	lib/comm/plan_add.c \
+	lib/comm/plan_move.c \
+	lib/comm/plan_priv.h \
 	lib/comm/reduce.c \
 	lib/comm/wait.c
+
+unit_tests += tests/unit/test_plan
+tests_unit_test_plan_SOURCES = tests/unit/test_plan.c tests/unit/plan_world.h
+tests_unit_test_plan_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_plan_LDADD = $(unit_ldadd)
+
+unit_tests += tests/unit/test_plan_cost
+tests_unit_test_plan_cost_SOURCES = tests/unit/test_plan_cost.c \
+	tests/unit/plan_world.h
+tests_unit_test_plan_cost_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_plan_cost_LDADD = $(unit_ldadd)
 
 unit_tests += tests/unit/test_comm
 tests_unit_test_comm_SOURCES = tests/unit/test_comm.c tests/unit/ranks.h \
