@@ -273,6 +273,11 @@ accel_status_t ax_inter_gather(accel_comm_t *c, char *out,
 accel_status_t ax_inter_broadcast(accel_comm_t *c, void *data, size_t bytes,
                                   int root);
 
+/* For tests: leaders take this way (ax_way_t) wherever it serves; -1: none. */
+void ax_inter_force(accel_comm_t *c, int way);
+/* What was measured, on a leader; NULL before. */
+const ax_model_t *ax_inter_model(const accel_comm_t *c);
+
 /* The outcome of each rank becomes everyone's, as ax_comm_agree(). */
 accel_status_t ax_agree(accel_comm_t *c, accel_status_t mine);
 
