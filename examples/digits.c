@@ -206,23 +206,6 @@ static void destroy_job(job_t *job)
 
 /* ---- training ------------------------------------------------------------ */
 
-/* On a terminal, on one process: where this epoch is. */
-static void draw_bar(const job_t *job, const accel_batch_t *batch)
-{
-    static const char full[] = "==============================";
-    uint64_t length = accel_loader_length(job->train);
-    int done = (int)(30 * (batch->number + 1) / length);
-
-    if (!accel_is_main(job->acc) || !isatty(STDERR_FILENO))
-        return;
-    fprintf(stderr, "\repoch %llu/%llu [%.*s%*s] loss %.4f\033[K",
-            (unsigned long long)batch->epoch + 1,
-            (unsigned long long)job->options->epochs, done, full, 30 - done, "",
-            job->loss / (double)job->batches);
-    if (batch->last)
-        fputs("\r\033[K", stderr);
-}
-
 static void read_weights(job_t *job, const void *weights[NET_PARAMS])
 {
     for (int p = 0; p < NET_PARAMS; p++)
@@ -272,22 +255,45 @@ static accel_status_t stop_early(job_t *job)
     return accel_save_state(job->acc, job->dir);
 }
 
+/* ACCEL_END: all batches are through. */
+static accel_status_t train_batches(job_t *job, accel_progress_t *progress)
+{
+    accel_batch_t batch;
+    accel_status_t st;
+
+    while ((st = accel_loader_next(job->train, &batch)) == ACCEL_OK) {
+        if ((st = train_batch(job, &batch)) != ACCEL_OK)
+            return st;
+        accel_progress_set(progress, batch.number + 1, "loss %.4f",
+                           job->loss / (double)job->batches);
+        if (accel_should_stop(job->acc))
+            return stop_early(job);
+    }
+    return st;
+}
+
 /* From where the loader stands to the end of its epoch. */
 static accel_status_t train_epoch(job_t *job)
 {
     uint64_t epoch = accel_loader_epoch(job->train);
-    accel_batch_t batch;
+    accel_progress_t *progress;
+    char title[64];
     accel_status_t st;
 
+    snprintf(title, sizeof title, "epoch %llu/%llu",
+             (unsigned long long)epoch + 1,
+             (unsigned long long)job->options->epochs);
+    st = accel_progress_create(
+        job->acc,
+        ACCEL_PROGRESS(.title = title,
+                       .total = accel_loader_length(job->train)),
+        &progress);
+    if (st != ACCEL_OK)
+        return st;
     job->loss = 0;
     job->batches = 0;
-    while ((st = accel_loader_next(job->train, &batch)) == ACCEL_OK) {
-        if ((st = train_batch(job, &batch)) != ACCEL_OK)
-            return st;
-        draw_bar(job, &batch);
-        if (accel_should_stop(job->acc))
-            return stop_early(job);
-    }
+    st = train_batches(job, progress);
+    accel_progress_destroy(progress);
     if (st != ACCEL_END)
         return st;
     if ((st = report_epoch(job, epoch)) != ACCEL_OK)

@@ -13,6 +13,7 @@
 #include <accel/loader.h>
 #include <accel/model.h>
 #include <accel/optim.h>
+#include <accel/progress.h>
 #include <accel/rng.h>
 #include <accel/settings.h>
 #include <accel/topo.h>

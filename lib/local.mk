@@ -38,6 +38,7 @@ accelinclude_HEADERS = \
 	lib/accel/ckpt.h \
 	lib/accel/train.h \
 	lib/accel/model.h \
+	lib/accel/progress.h \
 	lib/accel/rng.h
 nodist_accelinclude_HEADERS = lib/accel/version.h
 

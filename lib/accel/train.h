@@ -236,6 +236,62 @@ ACCEL_API accel_status_t accel_gather_for_metrics(accel_t *accel,
                                                   const accel_rows_t *mine,
                                                   void **out, size_t *out_rows);
 
+/* The same for several fields: out[f] are those of mine[f]. On failure every
+ * out[f] is NULL. */
+ACCEL_API accel_status_t accel_gather_fields(accel_t *accel,
+                                             const accel_loader_t *loader,
+                                             const accel_rows_t *mine,
+                                             size_t nfields, void **out,
+                                             size_t *out_rows);
+
+/* The sum over all ranks of `sum` divided by that of `weight`, such as a loss
+ * summed over samples and how many these were. NaN when nothing was weighed. */
+ACCEL_API accel_status_t accel_mean(accel_t *accel, double sum, double weight,
+                                    double *mean);
+
+typedef enum accel_pad_flags {
+    ACCEL_PAD_LAST = 0, /* after the rows */
+    ACCEL_PAD_FIRST = 1 /* before them */
+} accel_pad_flags_t;
+
+/*
+ * This rank's rows, and as many of `value` (one element; NULL: zeros) as make
+ * them equally many on all ranks. *out is the caller's to free().
+ * ACCEL_ERR_PROTO: the ranks' rows are not of one width and type.
+ */
+ACCEL_API accel_status_t accel_pad_across(accel_t *accel,
+                                          const accel_rows_t *mine,
+                                          accel_pad_flags_t flags,
+                                          const void *value, void **out,
+                                          size_t *out_rows);
+
+/* Bytes of any length from each rank: rank r's are (*offsets)[r] up to
+ * (*offsets)[r + 1] of *all. Both are the caller's to free(). */
+ACCEL_API accel_status_t accel_gather_bytes(accel_t *accel, const void *data,
+                                            size_t bytes, void **all,
+                                            size_t **offsets);
+
+/* Rank `root`'s bytes on every rank, with a NUL behind; *out is the caller's
+ * to free(). Elsewhere `data` and `bytes` are not looked at. */
+ACCEL_API accel_status_t accel_broadcast_bytes(accel_t *accel, const void *data,
+                                               size_t bytes, int root,
+                                               void **out, size_t *out_bytes);
+
+/* This rank's part of `total` things; accel_split(). Local. */
+ACCEL_API accel_status_t accel_split_between(const accel_t *accel, size_t total,
+                                             accel_split_flags_t flags,
+                                             accel_range_t *out);
+
+/*
+ * For ranks that do not have equally many batches. Called before each backward
+ * pass, with whether this rank has another batch; *any says whether some rank
+ * has, and is false on all ranks at the same time. A rank without one still
+ * calls accel_backward_begin() and _end(), adding nothing, and the step: it is
+ * left out of the average, which is that over all batches of all ranks in the
+ * group.
+ */
+ACCEL_API accel_status_t accel_join(accel_t *accel, bool have, bool *any);
+
 /* ---- state --------------------------------------------------------------- */
 
 /*

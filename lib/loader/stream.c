@@ -338,6 +338,7 @@ accel_status_t ax_stream_create(const accel_loader_t *l, ax_stream_t **out)
 {
     ax_stream_t *s = calloc(1, sizeof *s);
     size_t global = (size_t)l->round.global;
+    size_t rows = ax_deals(l) ? global : l->rows; /* rank 0 reads for all */
     accel_status_t st;
 
     *out = NULL;
@@ -348,7 +349,7 @@ accel_status_t ax_stream_create(const accel_loader_t *l, ax_stream_t **out)
     s->shuffled = l->options.shuffle;
     if ((st = ax_slot_init(l, &s->window, s->width)) == ACCEL_OK &&
         (st = ax_slot_init(l, &s->head, global)) == ACCEL_OK &&
-        (st = ax_slot_init(l, &s->ahead, l->rows)) == ACCEL_OK) {
+        (st = ax_slot_init(l, &s->ahead, rows)) == ACCEL_OK) {
         *out = s;
         return ACCEL_OK;
     }

@@ -72,16 +72,15 @@ static size_t move(accel_t *accel, cursor_t *at, bool in)
     return moved;
 }
 
-static accel_status_t reduce_staged(accel_t *accel)
+static accel_status_t reduce_staged(accel_t *accel, accel_op_t op)
 {
     cursor_t at = {.piece = first_staged(accel)};
 
     while (at.piece < accel->model->npieces) {
         cursor_t begin = at;
         size_t count = move(accel, &at, true);
-        accel_status_t st =
-            accel_comm_allreduce(accel->comm, accel->stage, accel->stage, count,
-                                 accel->wire, ACCEL_AVG);
+        accel_status_t st = accel_comm_allreduce(
+            accel->comm, accel->stage, accel->stage, count, accel->wire, op);
         if (st != ACCEL_OK)
             return st;
         move(accel, &begin, false);
@@ -91,7 +90,7 @@ static accel_status_t reduce_staged(accel_t *accel)
 
 /* ---- the direct way ------------------------------------------------------ */
 
-static accel_status_t reduce_direct(accel_t *accel)
+static accel_status_t reduce_direct(accel_t *accel, accel_op_t op)
 {
     ax_piece_t p = accel->model->pieces[0];
 
@@ -101,8 +100,8 @@ static accel_status_t reduce_direct(accel_t *accel)
 
         if (n > accel->bucket)
             n = accel->bucket;
-        accel_status_t st = accel_comm_allreduce(accel->comm, data, data, n,
-                                                 ACCEL_F32, ACCEL_AVG);
+        accel_status_t st =
+            accel_comm_allreduce(accel->comm, data, data, n, ACCEL_F32, op);
         if (st != ACCEL_OK)
             return st;
     }
@@ -110,25 +109,42 @@ static accel_status_t reduce_direct(accel_t *accel)
 }
 
 /* Division, not a product with 1 / micro: three thirds are to be one. */
-static void divide(const accel_model_t *model, int micro)
+static void divide(const accel_model_t *model, float by)
 {
     for (size_t i = 0; i < model->npieces; i++) {
         ax_piece_t p = model->pieces[i];
         for (size_t k = 0; k < p.count; k++)
-            p.data[k] /= (float)micro;
+            p.data[k] /= by;
     }
 }
 
-accel_status_t ax_bucket_average(accel_t *accel, int micro)
+static accel_status_t reduce(accel_t *accel, accel_op_t op)
 {
     accel_status_t st = ACCEL_OK;
 
-    /* Before the exchange, where 16 bits on the wire overflow early. */
-    if (micro > 1)
-        divide(accel->model, micro);
     if (accel_size(accel) == 1)
         return ACCEL_OK;
     if (first_staged(accel) == 1)
-        st = reduce_direct(accel);
-    return st == ACCEL_OK ? reduce_staged(accel) : st;
+        st = reduce_direct(accel, op);
+    return st == ACCEL_OK ? reduce_staged(accel, op) : st;
+}
+
+accel_status_t ax_bucket_average(accel_t *accel, int micro, uint64_t total)
+{
+    uint64_t size = (uint64_t)accel_size(accel);
+    accel_status_t st;
+
+    /* Before the exchange, where 16 bits on the wire overflow early. */
+    if (total == size * (uint64_t)micro) {
+        if (micro > 1)
+            divide(accel->model, (float)micro);
+        return reduce(accel, ACCEL_AVG);
+    }
+    if (accel->wire != ACCEL_F32) {
+        divide(accel->model, (float)total / (float)size);
+        return reduce(accel, ACCEL_AVG);
+    }
+    if ((st = reduce(accel, ACCEL_SUM)) == ACCEL_OK)
+        divide(accel->model, (float)total);
+    return st;
 }

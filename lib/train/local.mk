@@ -4,6 +4,9 @@ lib_libaccel_core_la_SOURCES += \
 	lib/train/state_priv.h \
 	lib/train/open.c \
 	lib/train/ranks.c \
+	lib/train/results.c \
+	lib/train/uneven.c \
+	lib/train/progress.c \
 	lib/train/model.c \
 	lib/train/compare.c \
 	lib/train/prepare.c \
@@ -46,3 +49,13 @@ dist_man_MANS += \
 
 dist_man_MANS += man/accel.7
 cluster_tests += tests/cluster/train.bats
+
+check_PROGRAMS += tests/multi/mp_data
+tests_multi_mp_data_SOURCES = tests/multi/mp_data.c tests/multi/mp_rig.h
+tests_multi_mp_data_LDADD = lib/libaccel.la
+multi_tests += tests/multi/data.bats
+
+unit_tests += tests/unit/test_progress
+tests_unit_test_progress_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_progress_LDADD = $(unit_ldadd)
+dist_man_MANS += man/accel_progress.3 man/accel_join.3

@@ -12,6 +12,8 @@ void ax_step_reset(accel_t *accel)
 {
     accel->micro = 0;
     accel->begun = 0;
+    accel->total = 0;
+    accel->joined = 0;
     accel->complete = true; /* zero_grad() before the first pass is usual */
     accel->stepped = true;
     accel->moved = false;
@@ -30,6 +32,7 @@ float accel_backward_begin(accel_t *accel)
 {
     if (accel->complete && accel->begun == 0) {
         accel->micro = 0;
+        accel->total = 0;
         accel->complete = false;
         accel->stepped = false;
         accel->unscale = 1 / loss_scale(accel);
@@ -38,23 +41,6 @@ float accel_backward_begin(accel_t *accel)
     accel->moved = false;
     accel->begun++;
     return (float)loss_scale(accel);
-}
-
-/* The loader that gave the newest batch is the one in use; a loop over another
- * one in between has ended, and does not count. */
-static bool at_last_batch(const accel_t *accel)
-{
-    const accel_loader_t *newest = NULL;
-    uint64_t most = 0;
-
-    for (size_t i = 0; i < accel->nloaders; i++) {
-        uint64_t tick = ax_loader_tick(accel->loaders[i]);
-        if (tick > most) {
-            most = tick;
-            newest = accel->loaders[i];
-        }
-    }
-    return newest && accel_loader_end_of_data(newest);
 }
 
 static accel_status_t check_end(accel_t *accel)
@@ -73,20 +59,39 @@ static accel_status_t check_end(accel_t *accel)
                    begun);
 }
 
+/* When ranks have unequal numbers of batches, one is gone or elsewhere. */
+static accel_status_t blame(const accel_t *accel, accel_status_t st)
+{
+    if (st != ACCEL_ERR_PEER && st != ACCEL_ERR_PROTO)
+        return st;
+    return ax_fail_prefix(st,
+                          "after %llu batches (accel_join() is for ranks that "
+                          "have fewer)",
+                          (unsigned long long)accel->synced);
+}
+
 accel_status_t accel_backward_end(accel_t *accel)
 {
     accel_status_t st = check_end(accel);
 
     if (st != ACCEL_OK)
         return st;
+    bool last = accel->joined ? accel->join_last : ax_at_last_batch(accel);
     accel->micro++;
-    if (accel->micro < accel->accumulate && !at_last_batch(accel))
+    accel->passes++;
+    accel->total +=
+        (uint64_t)(accel->joined ? accel->joined : accel_size(accel));
+    accel->joined = 0;
+    if (accel->micro < accel->accumulate && !last)
         return ACCEL_OK;
     ax_comm_where(accel->comm, AX_IN_BACKWARD);
-    st = ax_bucket_average(accel, accel->micro);
+    st = ax_bucket_average(accel, accel->micro, accel->total);
     ax_comm_where(accel->comm, AX_IN_NOWHERE);
     accel->complete = st == ACCEL_OK;
-    return st;
+    if (st != ACCEL_OK)
+        return blame(accel, st);
+    accel->synced = accel->passes;
+    return ACCEL_OK;
 }
 
 bool accel_sync_gradients(const accel_t *accel)

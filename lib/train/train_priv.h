@@ -100,12 +100,16 @@ struct accel {
 
     /* The accumulation group. */
     int accumulate;
-    int micro;      /* backward passes ended in it */
-    int begun;      /* accel_backward_begin() without its end */
-    bool complete;  /* the last backward pass ended it */
-    bool stepped;   /* and a step used it up */
-    bool moved;     /* that step was a real update */
-    double unscale; /* what the gradients are to be multiplied by */
+    int micro;               /* backward passes ended in it */
+    int begun;               /* accel_backward_begin() without its end */
+    bool complete;           /* the last backward pass ended it */
+    bool stepped;            /* and a step used it up */
+    uint64_t total;          /* batches of all ranks in it */
+    int joined;              /* ranks with a batch, of accel_join(); 0: all */
+    bool join_last;          /* none of them has another one */
+    uint64_t passes, synced; /* backward passes, and those in whole groups */
+    bool moved;              /* that step was a real update */
+    double unscale;          /* what the gradients are to be multiplied by */
     ax_verdict_t verdict;
 
     uint64_t steps; /* tried */
@@ -139,8 +143,15 @@ accel_status_t ax_model_round(const accel_model_t *model);
 /* Takes the staging memory if averaging needs it. Collective. */
 accel_status_t ax_bucket_open(accel_t *accel);
 
-/* gradients = mean over all ranks of (gradients / micro). Collective. */
-accel_status_t ax_bucket_average(accel_t *accel, int micro);
+/* gradients = their sum over all ranks / total, where `total` is the number of
+ * batches that are in it on all ranks together; this rank did `micro` passes.
+ * Collective. */
+accel_status_t ax_bucket_average(accel_t *accel, int micro, uint64_t total);
+
+/* ---- uneven.c ------------------------------------------------------------ */
+
+/* The loader that gave the newest batch is at its end. */
+bool ax_at_last_batch(const accel_t *accel);
 
 /* ---- step.c -------------------------------------------------------------- */
 

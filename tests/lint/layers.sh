@@ -17,7 +17,7 @@ allowed() {
 room_of() {
     case $1 in
     version | settings | rng) echo base ;;
-    model) echo train ;;
+    model | progress) echo train ;;
     dataset) echo loader ;;
     *) echo "$1" ;;
     esac

@@ -9,18 +9,13 @@
 static const accel_field_t number[] = {{"n", ACCEL_U64, 1}};
 static uint64_t numbers[64];
 
-static void count(void)
-{
-    for (uint64_t i = 0; i < 64; i++)
-        numbers[i] = i;
-}
-
 static accel_dataset_t *count_from(uint64_t first, uint64_t samples)
 {
     const void *data[] = {numbers + first};
     accel_dataset_t *d;
 
-    count();
+    for (uint64_t i = 0; i < 64; i++)
+        numbers[i] = i;
     assert_int_equal(accel_dataset_from_memory(number, data, 1, samples, &d),
                      ACCEL_OK);
     return d;
@@ -176,14 +171,14 @@ static void a_split_shares_nothing(void **state)
 /* ---- lists of files -------------------------------------------------------
  */
 
-static void write_array(const char *name, uint64_t first, size_t rows)
+static void write_array(const char *name, uint64_t first, size_t count)
 {
     bytes_t b = {0};
     char shape[32];
 
-    count();
-    snprintf(shape, sizeof shape, "(%zu,)", rows);
-    add_npy(&b, npy_header("<u8", shape), numbers + first, 8 * rows);
+    count_from(0, 0);
+    snprintf(shape, sizeof shape, "(%zu,)", count);
+    add_npy(&b, npy_header("<u8", shape), numbers + first, 8 * count);
     write_file(name, &b);
 }
 

@@ -1,0 +1,93 @@
+# Data on several ranks: mp_data.c holds the cases.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+    program=$top_builddir/tests/multi/mp_data
+    unset "${!ACCEL_@}"
+    export ACCEL_MODULE_DIR=$top_builddir/lib/.libs
+    export ACCEL_SITE_CONF=/dev/null XDG_CONFIG_HOME=$BATS_TEST_TMPDIR
+}
+
+# ranks nodes case [spec]
+on() {
+    local ranks=$1 nodes=$2
+    shift 2
+    timeout 120 accel launch -n "$ranks" --nodes "$nodes" "$program" "$@"
+}
+
+# case "ranks nodes"...
+in_shapes() {
+    local case=$1 shape
+    shift
+    for shape in "$@"; do
+        # shellcheck disable=SC2086
+        run on $shape "$case"
+        [[ $status -eq 0 && $output == *"ok $case"* ]] || {
+            echo "shape $shape: status $status: $output"
+            return 1
+        }
+    done
+}
+
+@test "each sample once, however dealt and read" {
+    in_shapes once "1 1" "2 1" "3 3"
+}
+
+@test "after a seek, and with a loop inside a loop" {
+    in_shapes seek "1 1" "2 1" "3 1"
+}
+
+@test "case 1: metrics count no repeats" {
+    in_shapes 1 "1 1" "2 1" "3 1" "4 2"
+}
+
+@test "case 3: fewer samples than ranks" {
+    in_shapes 3 "7 1" "9 1"
+}
+
+@test "case 4: unequal numbers of batches" {
+    in_shapes 4a "8 1"
+    in_shapes 4b "4 1" "4 2"
+    in_shapes 4c "4 1"
+    run on 4 1 4off
+    echo "$output"
+    for rank in 0 1 2; do
+        [[ $output == *"rank $rank: after 4 batches"* ]]
+    done
+    [[ $output == *"rank 3 "*"has left"* ]]
+}
+
+@test "case 4: a loader's short last group counts" {
+    in_shapes join_loader "1 1" "2 1" "3 1"
+}
+
+@test "case 5: one order for all ranks, another one each epoch" {
+    run --separate-stderr on 4 1 5
+    [[ $status -eq 0 && $output == *"the loader's seed"* ]]
+    grep -v ^rank <<<"$output" >first
+    on 4 1 5 | grep -v ^rank >second
+    cmp first second
+}
+
+@test "dispatch deals the last round as the table says" {
+    run on 2 1 dispatch
+    [[ ${lines[0]} == "9: 8 | 0" ]]
+    [[ ${lines[1]} == "10: 8 | 9" ]]
+    [[ ${lines[2]} == "11: 8 9 | 10 0" ]]
+    run on 4 2 dispatch
+    [[ ${lines[0]} == "1: 0 | 0 | 0 | 0" ]]
+    [[ ${lines[1]} == "2: 0 | 1 | 0 | 1" ]]
+}
+
+@test "dispatch: what rank 0 cannot read is an error on all ranks" {
+    run on 2 1 dispatch_error
+    [[ $status -eq 0 ]]
+    [[ $(grep -c 'batch 2 of epoch 0' <<<"$output") -eq 2 ]]
+}
+
+@test "rows of unequal number, bytes, means" {
+    in_shapes pad "1 1" "2 1" "4 2"
+    in_shapes bytes "1 1" "3 1" "4 2"
+}
