@@ -52,6 +52,21 @@ accel_status_t ax_fail(accel_status_t status, const char *format, ...)
     return status;
 }
 
+/* Puts ": tail" after the `used` bytes that are there, cut where it must be. */
+static void append(int used, const char *tail)
+{
+    const char *const parts[] = {": ", tail};
+    const char *end = record.text + sizeof record.text - 1;
+
+    if (used < 0 || (size_t)used >= sizeof record.text)
+        return;
+    char *at = record.text + used;
+    for (size_t i = 0; i < AX_ARRAY_SIZE(parts); i++)
+        for (const char *s = parts[i]; *s && at < end; s++)
+            *at++ = *s;
+    *at = '\0';
+}
+
 accel_status_t ax_fail_sys(accel_status_t status, int err, const char *format,
                            ...)
 {
@@ -60,11 +75,8 @@ accel_status_t ax_fail_sys(accel_status_t status, int err, const char *format,
     va_start(args, format);
     int n = vsnprintf(record.text, sizeof record.text, format, args);
     va_end(args);
-    if (n >= 0 && (size_t)n < sizeof record.text) {
-        char reason[128];
-        snprintf(record.text + n, sizeof record.text - (size_t)n, ": %s",
-                 strerror_r(err, reason, sizeof reason));
-    }
+    char reason[128];
+    append(n, strerror_r(err, reason, sizeof reason));
     record.status = status;
     record.sys_errno = err;
     return status;
@@ -79,8 +91,7 @@ accel_status_t ax_fail_prefix(accel_status_t status, const char *format, ...)
     va_start(args, format);
     int n = vsnprintf(record.text, sizeof record.text, format, args);
     va_end(args);
-    if (n >= 0 && (size_t)n < sizeof record.text)
-        snprintf(record.text + n, sizeof record.text - (size_t)n, ": %s", old);
+    append(n, old);
     record.status = status;
     return status;
 }

@@ -40,6 +40,7 @@ static const ax_mod_host_t *host;
  * use UCX as well, and its messages are not ours to hide. */
 static _Thread_local int inside;
 
+ACCEL_PRINTF(6, 0)
 static ucs_log_func_rc_t take_line(const char *file, unsigned line,
                                    const char *function, ucs_log_level_t level,
                                    const ucs_log_component_config_t *component,
