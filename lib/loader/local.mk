@@ -57,3 +57,8 @@ unit_tests += tests/unit/test_ring
 tests_unit_test_ring_SOURCES = tests/unit/test_ring.c tests/unit/loader_rig.h
 tests_unit_test_ring_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_ring_LDADD = $(unit_ldadd)
+
+unit_tests += tests/unit/test_order
+tests_unit_test_order_SOURCES = tests/unit/test_order.c tests/unit/loader_rig.h
+tests_unit_test_order_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_order_LDADD = $(unit_ldadd)
