@@ -71,6 +71,22 @@ in_shapes() {
     cmp first second
 }
 
+@test "case 7: broken off in a later epoch, to the bits of a whole run" {
+    on 2 1 7 | grep ^step | sort >whole
+    on 2 1 7_begin | grep ^step >parts
+    on 2 1 7_end | grep ^step >>parts
+    sort parts | cmp - whole
+    [[ $(wc -l <whole) -eq 30 ]]
+    # each id once an epoch, in another order in each
+    for epoch in 0 1 2; do
+        grep " epoch $epoch " whole | sed 's/.*ids \(.*\) noise.*/\1/' |
+            tr ' ' '\n' >order$epoch
+        sort -n order$epoch | cmp - <(seq 0 19)
+    done
+    run ! cmp -s order0 order1
+    run ! cmp -s order1 order2
+}
+
 @test "dispatch deals the last round as the table says" {
     run on 2 1 dispatch
     [[ ${lines[0]} == "9: 8 | 0" ]]

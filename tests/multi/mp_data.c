@@ -380,6 +380,85 @@ static void case_5(void)
     accel_dataset_destroy(d);
 }
 
+/* ---- case 7: broken off in a later epoch --------------------------------- */
+
+enum { BREAK = 7, STEPS = 15 };
+
+typedef struct epochs {
+    walk_t walk;
+    accel_dataset_t *data;
+    accel_loader_t *loader;
+} epochs_t;
+
+static void epochs_open(epochs_t *e)
+{
+    walk_open(&e->walk);
+    e->data = dataset(20);
+    e->loader = prepared(
+        e->data, ACCEL_LOADER(.batch_size = 2, .shuffle = true, .threads = 2));
+}
+
+static void epochs_close(epochs_t *e)
+{
+    accel_loader_destroy(e->loader);
+    accel_dataset_destroy(e->data);
+    walk_close(&e->walk);
+}
+
+/* Each line: step, epoch, ids, noise and weight, of this rank. */
+static void epochs_run(epochs_t *e, int from, int to)
+{
+    float *w = accel_param_data(e->walk.w);
+
+    for (int i = from; i < to; i++) {
+        accel_batch_t b;
+        accel_status_t st = accel_loader_next(e->loader, &b);
+        if (st == ACCEL_END)
+            st = accel_loader_next(e->loader, &b);
+        OK(st);
+        float noise = accel_rng_normal(accel_get_rng(accel));
+        float id = (float)(b.index[0] + b.index[1]);
+        accel_backward_begin(accel);
+        accel_param_grad(e->walk.w)[0] += 1e-3F * (*w - id + noise);
+        OK(accel_backward_end(accel));
+        OK(accel_optimizer_step(e->walk.optimizer));
+        OK(accel_optimizer_zero_grad(e->walk.optimizer));
+        printf("step %02d rank %d epoch %d ids %d %d noise %a weight %a\n", i,
+               accel_rank(accel), (int)b.epoch, (int)b.index[0],
+               (int)b.index[1], (double)noise, (double)*w);
+    }
+    fflush(stdout);
+}
+
+static void case_7(void)
+{
+    epochs_t e;
+
+    epochs_open(&e);
+    epochs_run(&e, 0, STEPS);
+    epochs_close(&e);
+}
+
+static void case_7_begin(void)
+{
+    epochs_t e;
+
+    epochs_open(&e);
+    epochs_run(&e, 0, BREAK);
+    OK(accel_save_state(accel, "ck"));
+    epochs_close(&e);
+}
+
+static void case_7_end(void)
+{
+    epochs_t e;
+
+    epochs_open(&e);
+    OK(accel_load_state(accel, "ck"));
+    epochs_run(&e, BREAK, STEPS);
+    epochs_close(&e);
+}
+
 /* ---- dispatch ------------------------------------------------------------ */
 
 static void print_last(uint64_t samples, size_t batch)
@@ -540,6 +619,9 @@ static const struct {
     {"4off", case_4off},
     {"join_loader", case_join_loader},
     {"5", case_5},
+    {"7", case_7},
+    {"7_begin", case_7_begin},
+    {"7_end", case_7_end},
     {"dispatch", case_dispatch},
     {"dispatch_error", case_dispatch_error},
     {"pad", case_pad},
