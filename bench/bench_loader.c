@@ -57,12 +57,21 @@ int main(void)
         s.data[i] = (float)i;
     if (accel_dataset_from_memory(&field, arrays, 1, SAMPLES, &set) != ACCEL_OK)
         return 1;
-    for (int shuffle = 1; shuffle >= 0; shuffle--) {
-        if (accel_loader_create(
-                set, ACCEL_LOADER(.batch_size = BATCH, .shuffle = shuffle),
-                &s.loader) != ACCEL_OK)
+    static const struct {
+        const char *name;
+        bool shuffle;
+        size_t threads;
+    } kinds[] = {{"shuffled-32x64-f32", true, 0},
+                 {"in-order-32x64-f32", false, 0},
+                 {"shuffled-32x64-f32-2-threads", true, 2}};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        if (accel_loader_create(set,
+                                ACCEL_LOADER(.batch_size = BATCH,
+                                             .shuffle = kinds[k].shuffle,
+                                             .threads = kinds[k].threads),
+                                &s.loader) != ACCEL_OK)
             return 1;
-        measure(&s, shuffle ? "shuffled-32x64-f32" : "in-order-32x64-f32");
+        measure(&s, kinds[k].name);
         accel_loader_destroy(s.loader);
     }
     accel_dataset_destroy(set);
