@@ -76,6 +76,83 @@ static void streams_equal_data_of_known_length(void **state)
         }
 }
 
+/* ---- any numbers, any flags ---------------------------------------------- */
+
+static uint32_t roll(uint32_t *random, uint32_t sides)
+{
+    *random = *random * 1664525 + 1013904223;
+    return (*random >> 8) % sides;
+}
+
+/* One rank's epoch; counts rows and batches. */
+static uint64_t walk(accel_dataset_t *d, const accel_loader_options_t *o,
+                     const int at[2], unsigned *seen)
+{
+    accel_loader_t *l = rig_loader(d, o, at[0], at[1]);
+    accel_batch_t b;
+    uint64_t batches = 0;
+
+    while (accel_loader_next(l, &b) == ACCEL_OK) {
+        assert_int_equal(b.number, batches++);
+        for (size_t i = 0; i < b.count; i++)
+            seen[b.index[i]]++;
+    }
+    if (accel_loader_length(l) != ACCEL_UNKNOWN)
+        assert_int_equal(batches, accel_loader_length(l));
+    accel_loader_destroy(l);
+    return batches;
+}
+
+static void nothing_is_lost_whatever_the_numbers(void **state)
+{
+    uint32_t random = 20240229;
+
+    (void)state;
+    for (int turn = 0; turn < 300; turn++) {
+        uint64_t n = 1 + roll(&random, 60);
+        int size = 1 + (int)roll(&random, 5);
+        bool split = roll(&random, 3) == 0, stream = roll(&random, 3) == 0;
+        size_t batch = 1 + roll(&random, 7);
+        accel_loader_options_t o = {.size = sizeof o,
+                                    .batch_size =
+                                        split ? batch * (size_t)size : batch,
+                                    .split_batches = split,
+                                    .drop_last = roll(&random, 4) == 0,
+                                    .shuffle = roll(&random, 2),
+                                    .seed = 1 + roll(&random, 9),
+                                    .threads = roll(&random, 3)};
+        o.uneven = !o.drop_last && roll(&random, 3) == 0;
+        o.block = o.shuffle && (stream || roll(&random, 2))
+                      ? 1 + roll(&random, 5)
+                      : 0;
+        unsigned seen[64] = {0}, most = 0;
+        uint64_t least = UINT64_MAX, longest = 0, lost = 0, rows = 0;
+        rig_t rig = rig_of(n);
+        accel_dataset_t *d = rig_dataset(&rig, stream);
+        for (int r = 0; r < size; r++) {
+            uint64_t k = walk(d, &o, (int[]){r, size}, seen);
+            least = k < least ? k : least;
+            longest = k > longest ? k : longest;
+        }
+        for (uint64_t i = 0; i < n; i++) {
+            lost += seen[i] == 0;
+            rows += seen[i];
+            most = seen[i] > most ? seen[i] : most;
+        }
+        uint64_t global = split ? o.batch_size : batch * (uint64_t)size;
+        assert_true(longest - least <= (o.uneven ? 1 : 0));
+        if (o.drop_last)
+            assert_true(lost == n % global && most <= 1);
+        else
+            assert_int_equal(lost, 0);
+        if (o.uneven)
+            assert_int_equal(rows, n);
+        else if (!o.drop_last)
+            assert_int_equal(rows, (n + global - 1) / global * global);
+        accel_dataset_destroy(d);
+    }
+}
+
 /* ---- batch samplers ------------------------------------------------------ */
 
 static int pairs_of(void *context, uint64_t epoch, uint64_t number,
@@ -334,6 +411,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(streams_are_dealt_as_the_tables_say),
         cmocka_unit_test(streams_equal_data_of_known_length),
+        cmocka_unit_test(nothing_is_lost_whatever_the_numbers),
         cmocka_unit_test(batches_of_any_size_go_round),
         cmocka_unit_test(what_a_program_says_is_checked),
         cmocka_unit_test(elastic_resumes_see_the_rest_once),
