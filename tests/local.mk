@@ -56,7 +56,7 @@ check_targets = check-unit check-lint check-multi check-cluster
 # One make after the other: `all` is a make of its own, and two of them must
 # not build the same object at once.
 .PHONY: built check-programs
-check-programs: $(check_PROGRAMS)
+check-programs: $(check_PROGRAMS) $(check_LTLIBRARIES)
 built:
 	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) all
 	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) check-programs
@@ -95,10 +95,15 @@ check-asan:
 	    $(MAKE) $(AM_MAKEFLAGS) -k check-unit check-multi
 
 check-tsan: checked = instrumented/tsan
+# Of the tests with several processes only those whose processes have several
+# threads: this sanitizer sees nothing of what processes share.
+threaded_tests = tests/multi/ckpt.bats tests/multi/state.bats \
+	tests/multi/launch.bats tests/multi/job.bats
 check-tsan: checked_flags = --enable-sanitizer=thread
 check-tsan:
 	$(AM_V_at)$(checked_tree) && \
-	    $(MAKE) $(AM_MAKEFLAGS) -k check-unit check-multi
+	    $(MAKE) $(AM_MAKEFLAGS) -k check-unit check-multi \
+	    multi_tests='$(threaded_tests)'
 
 check-valgrind: checked = instrumented/valgrind
 check-valgrind: checked_flags = CFLAGS='-g -O1'
