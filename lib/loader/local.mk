@@ -62,3 +62,7 @@ unit_tests += tests/unit/test_order
 tests_unit_test_order_SOURCES = tests/unit/test_order.c tests/unit/loader_rig.h
 tests_unit_test_order_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_order_LDADD = $(unit_ldadd)
+
+unit_tests += tests/unit/test_resume
+tests_unit_test_resume_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_resume_LDADD = $(unit_ldadd) $(HDF5_LIBS)
