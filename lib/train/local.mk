@@ -50,9 +50,12 @@ dist_man_MANS += \
 dist_man_MANS += man/accel.7
 cluster_tests += tests/cluster/train.bats
 
-check_PROGRAMS += tests/multi/mp_data
+check_PROGRAMS += tests/multi/mp_data tests/multi/mp_results
 tests_multi_mp_data_SOURCES = tests/multi/mp_data.c tests/multi/mp_rig.h
 tests_multi_mp_data_LDADD = lib/libaccel.la
+tests_multi_mp_results_SOURCES = tests/multi/mp_results.c \
+	tests/multi/mp_rig.h
+tests_multi_mp_results_LDADD = lib/libaccel.la
 multi_tests += tests/multi/data.bats
 
 unit_tests += tests/unit/test_progress

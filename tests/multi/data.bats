@@ -1,4 +1,4 @@
-# Data on several ranks: mp_data.c holds the cases.
+# Data and results on several ranks: mp_data.c and mp_results.c hold the cases.
 
 bats_require_minimum_version 1.5.0
 
@@ -104,6 +104,25 @@ in_shapes() {
 }
 
 @test "rows of unequal number, bytes, means" {
+    program=$top_builddir/tests/multi/mp_results
     in_shapes pad "1 1" "2 1" "4 2"
     in_shapes bytes "1 1" "3 1" "4 2"
+}
+
+@test "numbers of each rank are moved, reduced and padded" {
+    program=$top_builddir/tests/multi/mp_results
+    in_shapes moved "1 1" "2 1" "3 3"
+    in_shapes reduced "1 1" "2 1" "3 3"
+    in_shapes pad_one "1 1" "2 1" "4 2"
+    in_shapes copied "1 1" "3 1"
+}
+
+@test "shapes that differ are the same error on all ranks" {
+    program=$top_builddir/tests/multi/mp_results
+    for what in pad reduce broadcast; do
+        run on 3 1 unlike_$what
+        echo "$output"
+        [[ $status -eq 0 ]]
+        [[ $(grep -c '^rank [012]: .*PROTO' <<<"$output") -eq 3 ]]
+    done
 }

@@ -533,78 +533,6 @@ static void case_dispatch_error(void)
     accel_dataset_destroy(d);
 }
 
-/* ---- results ------------------------------------------------------------- */
-
-static void case_pad(void)
-{
-    int rank = accel_rank(accel), size = accel_size(accel);
-    size_t have = (size_t)rank + 2, n;
-    float rows[16][10], seven = 7;
-    void *out;
-
-    for (size_t i = 0; i < have * 10; i++)
-        rows[i / 10][i % 10] = (float)(rank * 1000) + (float)i;
-    accel_rows_t mine = {rows, have, 10, ACCEL_F32};
-    for (int first = 0; first < 2; first++) {
-        OK(accel_pad_across(accel, &mine, first ? ACCEL_PAD_FIRST : 0,
-                            first ? &seven : NULL, &out, &n));
-        CHECK(n == (size_t)size + 1);
-        const float *f = out;
-        size_t rest = (n - have) * 10;
-        for (size_t i = 0; i < n * 10; i++) {
-            bool pad = first ? i < rest : i >= have * 10;
-            size_t at = first ? i - rest : i;
-            CHECK(f[i] == (pad ? (first ? 7.0F : 0.0F)
-                               : (float)(rank * 1000) + (float)at));
-        }
-        free(out);
-    }
-    if (size > 1) { /* one rank differs */
-        mine.width = rank == 1 ? 5 : 10;
-        FAILS(accel_pad_across(accel, &mine, 0, NULL, &out, &n),
-              ACCEL_ERR_PROTO);
-        CHECK(out == NULL);
-    }
-}
-
-static void case_bytes(void)
-{
-    int rank = accel_rank(accel), size = accel_size(accel);
-    char mine[64], *all, *copy;
-    size_t *offsets, n;
-    double mean;
-
-    memset(mine, 'a' + rank, sizeof mine);
-    OK(accel_gather_bytes(accel, mine, (size_t)rank, (void **)&all, &offsets));
-    for (int r = 0; r < size; r++) {
-        CHECK(offsets[r + 1] - offsets[r] == (size_t)r);
-        for (size_t i = offsets[r]; i < offsets[r + 1]; i++)
-            CHECK(all[i] == 'a' + r);
-    }
-    free(all);
-    free(offsets);
-    for (int root = 0; root < size; root++) {
-        bool me = rank == root;
-        OK(accel_broadcast_bytes(accel, me ? "{\"epoch\": 3}" : NULL,
-                                 me ? 12 : 0, root, (void **)&copy, &n));
-        CHECK(n == 12 && strcmp(copy, "{\"epoch\": 3}") == 0);
-        free(copy);
-    }
-    /* rank r has r + 1 samples of value r */
-    OK(accel_mean(accel, rank * (rank + 1.0), rank + 1.0, &mean));
-    double sum = 0, weight = 0;
-    for (int r = 0; r < size; r++) {
-        sum += r * (r + 1.0);
-        weight += r + 1.0;
-    }
-    CHECK(mean == sum / weight);
-    accel_range_t part;
-    OK(accel_split_between(accel, 10, 0, &part));
-    uint64_t total = part.count;
-    OK(accel_reduce(accel, &total, 1, ACCEL_U64, ACCEL_SUM));
-    CHECK(total == 10);
-}
-
 static const struct {
     const char *name;
     void (*run)(void);
@@ -624,8 +552,6 @@ static const struct {
     {"7_end", case_7_end},
     {"dispatch", case_dispatch},
     {"dispatch_error", case_dispatch_error},
-    {"pad", case_pad},
-    {"bytes", case_bytes},
 };
 
 int main(int argc, char **argv)
