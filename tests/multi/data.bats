@@ -35,6 +35,10 @@ in_shapes() {
     in_shapes once "1 1" "2 1" "3 3"
 }
 
+@test "rows of an epoch are its samples" {
+    in_shapes rows "1 1" "2 1" "3 3"
+}
+
 @test "after a seek, and with a loop inside a loop" {
     in_shapes seek "1 1" "2 1" "3 1"
 }

@@ -98,7 +98,7 @@ static void check_once(accel_dataset_t *d, const accel_loader_options_t *o,
     accel_loader_destroy(l);
 }
 
-/* Every way of dealing and reading. */
+/* Every way of dealing and reading; test 31 is 22 samples in batches of 4. */
 static void case_once(void)
 {
     static const uint64_t samples[] = {1, 3, 21, 22, 25, 48, 99};
@@ -128,6 +128,42 @@ static void case_once(void)
             accel_dataset_destroy(s);
             accel_dataset_destroy(d);
         }
+}
+
+/* test 32: rows of an epoch, and of a batch in mid-epoch. */
+static void case_rows(void)
+{
+    static const uint64_t samples[] = {82, 99, 512};
+    uint64_t size = (uint64_t)accel_size(accel), thirty = 30;
+    accel_field_t field = {"id", ACCEL_U64, 1};
+    accel_dataset_t *d;
+    accel_batch_t b;
+    void *out;
+    size_t n;
+
+    for (size_t i = 0; i < 3; i++) {
+        d = dataset(samples[i]);
+        check_once(d, ACCEL_LOADER(.batch_size = 16), samples[i]);
+        accel_dataset_destroy(d);
+    }
+    OK(accel_dataset_from_stream(&field, 1, next_number, &thirty, &d));
+    check_once(d, ACCEL_LOADER(.batch_size = 4), 30);
+    accel_dataset_destroy(d);
+
+    d = dataset(10 * size + 1);
+    accel_loader_t *l =
+        prepared(d, ACCEL_LOADER(.batch_size = 5, .drop_last = true));
+    CHECK(accel_loader_length(l) == 2);
+    for (int i = 0; i < 2; i++) {
+        OK(accel_loader_next(l, &b));
+        accel_rows_t mine = {b.data[0], b.count, 1, ACCEL_U64};
+        OK(accel_gather_for_metrics(accel, l, &mine, &out, &n));
+        CHECK(n == 5 * size);
+        free(out);
+    }
+    CHECK(accel_loader_next(l, &b) == ACCEL_END);
+    accel_loader_destroy(l);
+    accel_dataset_destroy(d);
 }
 
 /* After a seek, and in the middle of another loader's epoch. */
@@ -538,6 +574,7 @@ static const struct {
     void (*run)(void);
 } cases[] = {
     {"once", case_once},
+    {"rows", case_rows},
     {"seek", case_seek},
     {"1", case_1},
     {"3", case_3},

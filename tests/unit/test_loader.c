@@ -65,6 +65,7 @@ static void check_rows(const accel_batch_t *b)
     }
 }
 
+/* test 28: true at index 3 of 4 only, epoch after epoch */
 static void the_end_is_known_on_the_last_batch(void **state)
 {
     accel_dataset_t *d = new_dataset(16);
@@ -95,6 +96,7 @@ static void the_end_is_known_on_the_last_batch(void **state)
     accel_dataset_destroy(d);
 }
 
+/* test 30: 80 in batches of 16, and 96 inside */
 static void nested_loaders_do_not_disturb_each_other(void **state)
 {
     accel_dataset_t *train_data = new_dataset(80), *test_data = new_dataset(96);
@@ -132,6 +134,32 @@ static size_t drain(accel_loader_t *l, uint64_t *out)
         for (size_t i = 0; i < b.count; i++)
             out[n++] = b.index[i];
     return n;
+}
+
+/* test 29: 6 samples, on one rank and on two */
+static void few_samples_follow_their_seed(void **state)
+{
+    uint64_t order[3][6] = {{0}};
+    static const uint64_t seeds[] = {42, 42, 21};
+    accel_dataset_t *d = new_dataset(6);
+
+    (void)state;
+    for (int world = 1; world <= 2; world++) {
+        for (int s = 0; s < 3; s++) {
+            size_t n = 0;
+            for (int r = 0; r < world; r++) {
+                accel_loader_t *l = new_loader(
+                    d, L(.batch_size = 1, .shuffle = true, .seed = seeds[s]), r,
+                    world);
+                n += drain(l, order[s] + n);
+                accel_loader_destroy(l);
+            }
+            assert_int_equal(n, 6);
+        }
+        assert_memory_equal(order[0], order[1], sizeof order[0]);
+        assert_memory_not_equal(order[0], order[2], sizeof order[0]);
+    }
+    accel_dataset_destroy(d);
 }
 
 static void the_order_depends_on_seed_and_epoch_only(void **state)
@@ -214,6 +242,7 @@ static void the_global_batch_is_the_same_on_any_world(void **state)
     accel_dataset_destroy(d);
 }
 
+/* test 27: the first 2 of 4 left out; the epoch is the same and goes on */
 static void seek_goes_to_any_batch(void **state)
 {
     accel_dataset_t *d = new_dataset(16);
@@ -321,6 +350,7 @@ static void each_sample_is_real_once(void **state)
         }
 }
 
+/* test 32, without other ranks */
 static void real_rows_follow_the_worked_examples(void **state)
 {
     static const struct {
@@ -610,6 +640,7 @@ int main(void)
         cmocka_unit_test(the_end_is_known_on_the_last_batch),
         cmocka_unit_test(nested_loaders_do_not_disturb_each_other),
         cmocka_unit_test(the_order_depends_on_seed_and_epoch_only),
+        cmocka_unit_test(few_samples_follow_their_seed),
         cmocka_unit_test(ranks_share_an_epoch),
         cmocka_unit_test(the_global_batch_is_the_same_on_any_world),
         cmocka_unit_test(seek_goes_to_any_batch),

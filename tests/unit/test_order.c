@@ -5,6 +5,7 @@
 
 /* ---- streams: the tables ------------------------------------------------- */
 
+/* tests 22 to 25 */
 static void streams_are_dealt_as_the_tables_say(void **state)
 {
     static const struct {
@@ -43,6 +44,51 @@ static void streams_are_dealt_as_the_tables_say(void **state)
             }
             accel_loader_destroy(l);
             accel_dataset_destroy(d);
+        }
+}
+
+/* test 25: side by side, the ranks' batches are the stream, begun again where
+ * it ends too early; equally many on each rank, all full. */
+static void batches_side_by_side_are_the_stream(void **state)
+{
+    (void)state;
+    for (uint64_t n = 1; n < 40; n += 1 + n / 9)
+        for (int c = 0; c < 24; c++) {
+            int size = 1 + c % 4;
+            bool split = c % 8 >= 4;
+            size_t part = 1 + (size_t)c / 8;
+            rig_t rig[4];
+            accel_dataset_t *d[4];
+            accel_loader_t *l[4];
+            uint64_t at = 0;
+            accel_status_t st = ACCEL_OK;
+            for (int r = 0; r < size; r++) {
+                rig[r] = rig_of(n);
+                d[r] = rig_dataset(&rig[r], true);
+                l[r] = rig_loader(
+                    d[r],
+                    L(.batch_size = split ? part * (size_t)size : part,
+                      .split_batches = split),
+                    r, size);
+            }
+            while (st == ACCEL_OK)
+                for (int r = 0; r < size; r++) {
+                    accel_batch_t b;
+                    accel_status_t got = accel_loader_next(l[r], &b);
+                    assert_true(r == 0 || got == st);
+                    st = got;
+                    if (st != ACCEL_OK)
+                        continue;
+                    assert_int_equal(b.count, part);
+                    for (size_t i = 0; i < part; i++)
+                        assert_int_equal(b.index[i], at++ % n);
+                }
+            assert_int_equal(st, ACCEL_END);
+            assert_in_range(at, n, n + part * (uint64_t)size - 1);
+            for (int r = 0; r < size; r++) {
+                accel_loader_destroy(l[r]);
+                accel_dataset_destroy(d[r]);
+            }
         }
 }
 
@@ -103,6 +149,7 @@ static uint64_t walk(accel_dataset_t *d, const accel_loader_options_t *o,
     return batches;
 }
 
+/* test 26: what a loader says is what comes */
 static void nothing_is_lost_whatever_the_numbers(void **state)
 {
     uint32_t random = 20240229;
@@ -167,6 +214,7 @@ static int pairs_of(void *context, uint64_t epoch, uint64_t number,
     return 0;
 }
 
+/* tests 20 and 21: 5 batches on 2 ranks, 7 on 3 */
 static void batches_of_any_size_go_round(void **state)
 {
     static const struct {
@@ -223,6 +271,14 @@ static void what_a_program_says_is_checked(void **state)
         0, 1);
     assert_int_equal(accel_loader_next(l, &b), ACCEL_ERR_IO);
     accel_loader_destroy(l);
+    /* test 19: batches of no known size cannot be cut in equal parts */
+    assert_int_equal(
+        accel_loader_create(d,
+                            L(.batch_size = 2, .batches = pairs_of,
+                              .nbatches = 9, .split_batches = true),
+                            &l),
+        ACCEL_ERR_ARG);
+    assert_non_null(strstr(accel_last_error()->text, "split"));
     accel_dataset_destroy(d);
 }
 
@@ -410,6 +466,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(streams_are_dealt_as_the_tables_say),
+        cmocka_unit_test(batches_side_by_side_are_the_stream),
         cmocka_unit_test(streams_equal_data_of_known_length),
         cmocka_unit_test(nothing_is_lost_whatever_the_numbers),
         cmocka_unit_test(batches_of_any_size_go_round),

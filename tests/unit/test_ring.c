@@ -165,6 +165,40 @@ static void stop_everywhere(const kind_t *kind, size_t threads, size_t prefetch)
     accel_dataset_destroy(d);
 }
 
+/* test 33: stopped after 3 batches of 4, among 32 samples a rank */
+static void a_new_loader_goes_on_after_three(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 4; kind++) {
+        bool stream = kind % 2;
+        rig_t r = rig_of(64);
+        accel_dataset_t *d = rig_dataset(&r, stream);
+        const accel_loader_options_t *o =
+            L(.batch_size = 4, .shuffle = !stream, .threads = kind / 2 * 2);
+        accel_loader_t *first = rig_loader(d, o, 1, 2);
+        accel_loader_state_t st;
+        record_t want, got;
+
+        for (int i = 0; i < 3; i++)
+            step(first, &want);
+        accel_loader_get_state(first, &st);
+        assert_int_equal(st.samples, 24);
+        accel_loader_t *second = rig_loader(d, o, 1, 2);
+        assert_int_equal(accel_loader_set_state(second, &st), ACCEL_OK);
+        int left = 0;
+        do {
+            step(first, &want);
+            step(second, &got);
+            same(&got, &want);
+            left += !got.end;
+        } while (!got.end);
+        assert_int_equal(left, 5);
+        accel_loader_destroy(first);
+        accel_loader_destroy(second);
+        accel_dataset_destroy(d);
+    }
+}
+
 static void a_resume_equals_a_run_through(void **state)
 {
     (void)state;
@@ -420,6 +454,7 @@ static void wrong_options_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_new_loader_goes_on_after_three),
         cmocka_unit_test(a_resume_equals_a_run_through),
         cmocka_unit_test(any_threads_and_depth_give_the_same),
         cmocka_unit_test(errors_come_in_order_and_can_pass),
