@@ -66,3 +66,7 @@ tests_unit_test_order_LDADD = $(unit_ldadd)
 unit_tests += tests/unit/test_resume
 tests_unit_test_resume_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_resume_LDADD = $(unit_ldadd) $(HDF5_LIBS)
+
+unit_tests += tests/unit/test_portable
+tests_unit_test_portable_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_portable_LDADD = $(unit_ldadd)
