@@ -139,20 +139,45 @@ uint64_t ax_files_hash(const ax_files_t *files, uint64_t seed)
     return seed;
 }
 
+/* How many of them are to be read in one piece. */
+static size_t run_of(const ax_rows_t *rows, const uint64_t *index, size_t count)
+{
+    size_t n = 1;
+
+    while (rows->step == rows->bytes && n < count && index[n] == index[0] + n)
+        n++;
+    return n;
+}
+
+/* Small rows take longer to ask the size for than to read: it is asked once
+ * before all of them and once after. */
+static accel_status_t read_kept(const ax_rows_t *rows, const uint64_t *index,
+                                size_t count, char *to)
+{
+    const ax_file_t *file = rows->file;
+    accel_status_t st = ax_file_same(file, file->fd);
+
+    for (size_t i = 0, n; i < count && st == ACCEL_OK; i += n) {
+        n = run_of(rows, index + i, count - i);
+        st = ax_pread_full(file->fd, to + i * rows->bytes, n * rows->bytes,
+                           (off_t)(rows->offset + index[i] * rows->step),
+                           file->path);
+    }
+    return st == ACCEL_OK ? ax_file_same(file, file->fd) : st;
+}
+
 accel_status_t ax_rows_read(const ax_rows_t *rows, const uint64_t *index,
                             size_t count, void *to)
 {
     accel_status_t st = ACCEL_OK;
-    char *p = to;
 
+    if (rows->file->fd >= 0)
+        return read_kept(rows, index, count, to);
     for (size_t i = 0, n; i < count && st == ACCEL_OK; i += n) {
-        n = 1;
-        while (rows->step == rows->bytes && i + n < count &&
-               index[i + n] == index[i] + n)
-            n++;
-        st = ax_file_read(rows->file, p, n * rows->bytes,
-                          rows->offset + index[i] * rows->step);
-        p += n * rows->bytes;
+        n = run_of(rows, index + i, count - i);
+        st =
+            ax_file_read(rows->file, (char *)to + i * rows->bytes,
+                         n * rows->bytes, rows->offset + index[i] * rows->step);
     }
     return st;
 }
