@@ -19,6 +19,10 @@ bench_bench_convert_SOURCES = bench/bench_convert.c bench/bench.h
 bench_bench_convert_LDADD = $(bench_ldadd)
 bench_bench_loader_SOURCES = bench/bench_loader.c bench/bench.h
 bench_bench_loader_LDADD = $(bench_ldadd)
+bench_programs += bench/loader_files
+bench_loader_files_SOURCES = bench/loader_files.c bench/bench.h
+bench_loader_files_CPPFLAGS = $(AM_CPPFLAGS) $(HDF5_CFLAGS)
+bench_loader_files_LDADD = $(bench_ldadd) $(HDF5_LIBS)
 dist_noinst_SCRIPTS += bench/bench_optim.sh bench/bench_convert.sh \
 	bench/bench_loader.sh
 EXTRA_DIST += bench/peer_torch.py

@@ -133,6 +133,7 @@ cluster_tests += tests/cluster/with_cluster.bats
 
 # lint: what a reader would otherwise have to check by eye
 lint_tests += \
+	tests/lint/cases.sh \
 	tests/lint/commands.sh \
 	tests/lint/cppcheck.sh \
 	tests/lint/exports.sh \
@@ -148,4 +149,4 @@ lint_tests += \
 	tests/lint/sizes.sh \
 	tests/lint/sources.sh \
 	tests/lint/words.sh
-EXTRA_DIST += tests/lint/lint.bash tests/lint/cppcheck.supp man/names
+EXTRA_DIST += tests/CASES tests/lint/lint.bash tests/lint/cppcheck.supp man/names

@@ -40,7 +40,9 @@ typedef struct accel_ckpt_part {
 /* Zero means the default. */
 typedef struct accel_ckpt_options {
     size_t size;
-    unsigned keep; /* keep so many newest ones, delete older; 0: keep all */
+    /* Keep so many of the newest complete ones up to this step and delete
+     * older ones; 0: keep all. Damaged ones and later steps are left alone. */
+    unsigned keep;
 } accel_ckpt_options_t;
 
 #define ACCEL_CKPT_INIT                                                        \
@@ -54,11 +56,14 @@ typedef struct accel_ckpt_options {
  * Saves `parts` as `dir`/step-NNNNNNNN, making `dir` when it is missing.
  * The order of the parts may differ between ranks. When it returns ACCEL_OK
  * the checkpoint is on stable storage under its final name and is the latest.
- * Older ones beyond `keep` are deleted afterwards, never before.
+ * Older ones beyond `keep` are deleted afterwards, never before. What is there
+ * already of the same step, but damaged, is set aside with a warning.
  *
  * Collective. ACCEL_ERR_IO: a system call failed on some rank (text: path,
- * rank, node, cause); ACCEL_ERR_STATE: the step is there already;
- * ACCEL_ERR_ARG: overlapping or missing ranges, a bad name.
+ * rank, node, cause); ACCEL_ERR_STATE: the step is there already, complete;
+ * ACCEL_ERR_ARG: overlapping or missing ranges, a bad name, replicated arrays
+ * that differ; ACCEL_ERR_PROTO: the ranks save different steps or into
+ * different directories; ACCEL_ERR_OVERFLOW: more bytes than a file can hold.
  */
 ACCEL_API accel_status_t accel_ckpt_save(accel_comm_t *comm, const char *dir,
                                          uint64_t step,

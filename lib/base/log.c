@@ -20,14 +20,15 @@ void ax_log_setup(ax_level_t level, int rank, const char *node)
 
 static size_t put_prefix(char *line, size_t room, ax_level_t level)
 {
-    static const char *const names[] = {"error", "warning", "info", "debug"};
+    static const char *const names[] = {"report", "error", "warning", "info",
+                                        "debug"};
     int n;
 
     if (log_state.rank < 0)
-        n = snprintf(line, room, "accel: %s: ", names[level]);
+        n = snprintf(line, room, "accel: %s: ", names[level + 1]);
     else
         n = snprintf(line, room, "accel: rank %d on %s: %s: ", log_state.rank,
-                     log_state.node, names[level]);
+                     log_state.node, names[level + 1]);
     return n < 0 ? 0 : (size_t)n;
 }
 

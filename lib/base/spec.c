@@ -107,8 +107,8 @@ static const ax_key_t table[] = {
     {.name = "debug",
      .kind = AX_KIND_WORD,
      .fallback = "none",
-     .values = "none",
-     .help = "extra reports"},
+     .values = "none tuning",
+     .help = "extra reports (tuning: which algorithms are chosen, and why)"},
 };
 
 const ax_key_t *ax_spec_table(size_t *count)

@@ -227,6 +227,9 @@ static void describe(accel_comm_t *c)
                  "through rank %d, the first of this node", ax_rank_here(c, 0));
     ax_log(AX_LOG_INFO, "comm: %d ranks on %d nodes; between nodes: %s",
            c->size, c->nodes, c->transport);
+    if (c->nodes == 1 && c->rank == 0 &&
+        strcmp(ax_settings_str(c->settings, "debug"), "tuning") == 0)
+        ax_log(AX_LOG_REPORT, "tuning: one node: nothing to choose");
 }
 
 accel_status_t accel_comm_open(accel_job_t *job,

@@ -13,6 +13,7 @@
 #define AX_COMM_PRIV_H
 
 #include "comm/comm.h"
+#include "comm/model.h"
 #include "job/job.h"
 #include "net/net.h"
 #include "net/seg.h"
@@ -214,11 +215,6 @@ typedef struct ax_reduction {
     double scale;
 } ax_reduction_t;
 
-/* Part `index` of `parts` nearly equal ones of [0, count), cut where a cache
- * line begins. */
-void ax_slice(size_t count, size_t element, int parts, int index, size_t *first,
-              size_t *length);
-
 /* Reduces elements [first, first + count) of all slots of this turn. */
 void ax_reduce_slots(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
                      bool final, size_t first, size_t count);
@@ -276,6 +272,11 @@ accel_status_t ax_inter_gather(accel_comm_t *c, char *out,
                                const size_t *offsets, int root);
 accel_status_t ax_inter_broadcast(accel_comm_t *c, void *data, size_t bytes,
                                   int root);
+
+/* For tests: leaders take this way (ax_way_t) wherever it serves; -1: none. */
+void ax_inter_force(accel_comm_t *c, int way);
+/* What was measured, on a leader; NULL before. */
+const ax_model_t *ax_inter_model(const accel_comm_t *c);
 
 /* The outcome of each rank becomes everyone's, as ax_comm_agree(). */
 accel_status_t ax_agree(accel_comm_t *c, accel_status_t mine);

@@ -1,120 +1,15 @@
-/* Between the leaders: every pair exchanges directly; sums in node order. */
+/* Between the leaders: opening, comparing calls, and which plan moves data. */
 #include "comm/inter_priv.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Up to so many bytes every leader gets all node sums and adds them itself. */
-#define INTER_SMALL (16u << 10)
 #define CLOSE_NS 2000000000u
 
 uint64_t ax_inter_tag(const ax_inter_t *x, bool news, int node, uint32_t step)
 {
     return x->nonce << 48 | (uint64_t)news << 44 |
            ((uint64_t)node & 0xfffff) << 24 | (step & 0xffffff);
-}
-
-/* ---- messages ---------------------------------------------------------------
- */
-
-static void add_move(ax_inter_t *x, bool recv, int node, void *data,
-                     size_t bytes)
-{
-    if (bytes)
-        x->moves[x->nmoves++] = (ax_move_t){.node = node,
-                                            .recv = recv,
-                                            .data = data,
-                                            .bytes = bytes,
-                                            .least = bytes};
-}
-
-static accel_status_t start_moves(accel_comm_t *c)
-{
-    ax_inter_t *x = c->inter;
-    const ax_net_ops_t *ops = x->net->ops;
-    accel_status_t st = ACCEL_OK;
-
-    /* receives first, so that nothing arrives unexpected */
-    for (int i = 0; i < x->nmoves && st == ACCEL_OK; i++) {
-        ax_move_t *m = &x->moves[i];
-        if (m->recv)
-            st = ops->recv(x->net->self,
-                           ax_inter_tag(x, false, m->node, x->step),
-                           ~UINT64_C(0), m->data, m->bytes, &m->req);
-    }
-    for (int i = 0; i < x->nmoves && st == ACCEL_OK; i++) {
-        ax_move_t *m = &x->moves[i];
-        if (!m->recv)
-            st = ops->send(x->net->self, m->node,
-                           ax_inter_tag(x, false, c->node, x->step), m->data,
-                           m->bytes, &m->req);
-    }
-    if (st == ACCEL_OK)
-        return st;
-    return ax_raise(c, st, c->rank, "%s", accel_last_error()->text);
-}
-
-/* What is not done yet. A message that failed stays so: why the way to that
- * node broke is found out while waiting. */
-static accel_status_t count_pending(accel_comm_t *c, int *pending)
-{
-    ax_inter_t *x = c->inter;
-
-    *pending = 0;
-    memset(x->awaited, 0, (size_t)x->nodes * sizeof *x->awaited);
-    for (int i = 0; i < x->nmoves; i++) {
-        ax_move_t *m = &x->moves[i];
-        bool done = x->net->ops->test(x->net->self, &m->req);
-        if (done && m->req.status == ACCEL_OK &&
-            (!m->recv || m->req.bytes >= m->least))
-            continue;
-        if (done && m->req.status == ACCEL_OK)
-            return ax_raise(c, ACCEL_ERR_PROTO, -1,
-                            "comm: a message of %zu bytes from node %s, "
-                            "expected %zu",
-                            m->req.bytes, accel_job_node_name(c->job, m->node),
-                            m->least);
-        x->awaited[m->node] = true;
-        ++*pending;
-    }
-    return ACCEL_OK;
-}
-
-/* Carries out the moves that were added. */
-static accel_status_t run_moves(accel_comm_t *c)
-{
-    ax_inter_t *x = c->inter;
-    ax_wait_t wait = {.nodes = x->awaited};
-    int pending = 0;
-    accel_status_t st = start_moves(c);
-
-    while (st == ACCEL_OK) {
-        st = count_pending(c, &pending);
-        if (st != ACCEL_OK || pending == 0)
-            break;
-        st = ax_wait_more(c, &wait);
-    }
-    if (st != ACCEL_OK)
-        return st; /* the moves are cancelled by ax_inter_close() */
-    x->nmoves = 0;
-    x->step++;
-    return ACCEL_OK;
-}
-
-static accel_status_t need_room(accel_comm_t *c, size_t bytes)
-{
-    ax_inter_t *x = c->inter;
-
-    if (bytes <= x->room_bytes)
-        return ACCEL_OK;
-    char *more = realloc(x->room, bytes);
-    if (!more)
-        return ax_raise(c, ACCEL_ERR_NOMEM, c->rank,
-                        "comm: rank %d has no memory for %zu bytes", c->rank,
-                        bytes);
-    x->room = more;
-    x->room_bytes = bytes;
-    return ACCEL_OK;
 }
 
 /* ---- open and close ---------------------------------------------------------
@@ -134,7 +29,11 @@ static accel_status_t make_inter(accel_comm_t *c)
     x->awaited = calloc(n, sizeof *x->awaited);
     x->heads = calloc(n, sizeof *x->heads);
     x->src = calloc(n, sizeof *x->src);
-    if (!x->peers || !x->moves || !x->awaited || !x->heads || !x->src)
+    x->parts = calloc(n + 1, sizeof *x->parts);
+    x->steps = calloc(2 * n + 8, sizeof *x->steps); /* ax_plan_most() */
+    x->forced = -1;
+    if (!x->peers || !x->moves || !x->awaited || !x->heads || !x->src ||
+        !x->steps || !x->parts)
         return ax_fail(ACCEL_ERR_NOMEM, "comm: no memory for %zu nodes", n);
     for (size_t k = 0; k < n; k++)
         x->peers[k].waits_for = -1;
@@ -211,6 +110,8 @@ void ax_inter_close(accel_comm_t *c)
     free(x->awaited);
     free(x->heads);
     free(x->src);
+    free(x->steps);
+    free(x->parts);
     free(x->room);
     free(x);
     c->inter = NULL;
@@ -240,12 +141,18 @@ static accel_status_t swap_heads(accel_comm_t *c, bool differ,
     for (int k = 0; k < c->nodes; k++) {
         if (k == c->node)
             continue;
-        add_move(x, true, k, &x->heads[k], sizeof x->heads[k]);
-        x->moves[x->nmoves - 1].least = least;
-        add_move(x, false, k, own,
-                 mine->status == ACCEL_OK ? least : sizeof *own);
+        ax_moves_add(x, &(ax_move_t){.node = k,
+                                     .recv = true,
+                                     .data = &x->heads[k],
+                                     .bytes = sizeof x->heads[k],
+                                     .least = least});
+        ax_moves_add(x, &(ax_move_t){.node = k,
+                                     .data = own,
+                                     .bytes = mine->status == ACCEL_OK
+                                                  ? least
+                                                  : sizeof *own});
     }
-    if ((st = run_moves(c)) != ACCEL_OK)
+    if ((st = ax_moves_run(c)) != ACCEL_OK)
         return st;
     /* they called, but may have given up on us since */
     if ((st = ax_inter_poll(c, NULL, false)) < 0)
@@ -277,12 +184,18 @@ static accel_status_t raise_differ(accel_comm_t *c)
     for (int k = 0; k < c->nodes; k++) {
         if (k == c->node)
             continue;
-        add_move(x, true, k, at + c->node_first[k],
-                 (size_t)ax_ranks_on(c, k) * sizeof *at);
-        add_move(x, false, k, at + c->node_first[c->node],
-                 (size_t)c->local_size * sizeof *at);
+        size_t bytes = (size_t)ax_ranks_on(c, k) * sizeof *at;
+        ax_moves_add(x, &(ax_move_t){.node = k,
+                                     .recv = true,
+                                     .data = at + c->node_first[k],
+                                     .bytes = bytes,
+                                     .least = bytes});
+        ax_moves_add(x,
+                     &(ax_move_t){.node = k,
+                                  .data = at + c->node_first[c->node],
+                                  .bytes = (size_t)c->local_size * sizeof *at});
     }
-    if ((st = run_moves(c)) != ACCEL_OK)
+    if ((st = ax_moves_run(c)) != ACCEL_OK)
         goto out;
     for (int r = 0; r < c->size; r++) {
         of[r] = at[c->position[r]];
@@ -328,148 +241,128 @@ accel_status_t ax_inter_meet(accel_comm_t *c, bool differ,
 /* ---- data -------------------------------------------------------------------
  */
 
-/* Adds the sums of all nodes, `x->src`, and rounds once. */
-static void add_nodes(accel_comm_t *c, const ax_reduction_t *r, char *out,
-                      size_t count, char *scratch)
+/* Does it show in which order elements are added? */
+static bool order_shows(const ax_reduction_t *r)
 {
-    ax_inter_t *x = c->inter;
-    const ax_reduce_t how = {r->acc, r->acc, r->op, r->scale};
+    bool floats = r->acc == ACCEL_F64 || r->acc == ACCEL_F32;
 
-    if (r->acc == r->dtype) {
-        ax_reduce(&how, out, x->src, c->nodes, count);
-        return;
-    }
-    ax_reduce(&how, scratch, x->src, c->nodes, count);
-    (void)accel_convert(out, r->dtype, scratch, r->acc, count);
+    return floats && r->op != AX_MIN && r->op != AX_MAX;
 }
 
-static accel_status_t allreduce_small(accel_comm_t *c, const ax_reduction_t *r,
-                                      char *acc, char *out, size_t count)
+/* The way that the model, or a test, wants for `ask`. */
+static accel_status_t choose(accel_comm_t *c, const ax_ask_t *ask,
+                             ax_plan_t *plan)
 {
     ax_inter_t *x = c->inter;
-    size_t bytes = count * r->acc_element;
-    accel_status_t st = need_room(c, bytes * ((size_t)c->nodes + 1));
+    accel_status_t st = ax_inter_measure(c);
 
     if (st != ACCEL_OK)
         return st;
-    for (int k = 0; k < c->nodes; k++) {
-        x->src[k] = k == c->node ? acc : x->room + (size_t)k * bytes;
-        if (k == c->node)
-            continue;
-        add_move(x, true, k, x->room + (size_t)k * bytes, bytes);
-        add_move(x, false, k, acc, bytes);
+    plan->way = ax_model_choose(&x->model, ask);
+    if (x->forced >= 0 && ax_plan_there(ask->kind, (ax_way_t)x->forced) &&
+        (!ask->ordered ||
+         ax_plan_ordered(ask->kind, (ax_way_t)x->forced, ask->nodes)))
+        plan->way = (ax_way_t)x->forced;
+    if (plan->way == AX_WAY_CHAIN) {
+        size_t segments = ax_model_segments(&x->model, ask);
+        if (x->forced >= 0 && segments < 3)
+            segments = 3;
+        plan->segment = plan->count / segments + 1;
     }
-    if ((st = run_moves(c)) != ACCEL_OK)
-        return st;
-    add_nodes(c, r, out, count, x->room + (size_t)c->nodes * bytes);
     return ACCEL_OK;
 }
 
-static accel_status_t reduce_slices(accel_comm_t *c, const ax_reduction_t *r,
-                                    char *acc, char *out, size_t count)
+void ax_inter_force(accel_comm_t *c, int way)
 {
-    ax_inter_t *x = c->inter;
-    size_t first, mine, from, length;
-    size_t e = r->acc_element;
-    accel_status_t st;
+    if (c->inter)
+        c->inter->forced = way;
+}
 
-    ax_slice(count, e, c->nodes, c->node, &first, &mine);
-    st = need_room(c, mine * e * ((size_t)c->nodes + 1));
-    if (st != ACCEL_OK)
-        return st;
-    for (int k = 0; k < c->nodes; k++) {
-        char *room = x->room + (size_t)k * mine * e;
-        ax_slice(count, e, c->nodes, k, &from, &length);
-        x->src[k] = k == c->node ? acc + first * e : room;
-        if (k == c->node)
-            continue;
-        add_move(x, true, k, room, mine * e);
-        add_move(x, false, k, acc + from * e, length * e);
-    }
-    if ((st = run_moves(c)) != ACCEL_OK)
-        return st;
-    add_nodes(c, r, out + first * r->element, mine,
-              x->room + (size_t)c->nodes * mine * e);
-    return ACCEL_OK;
+const ax_model_t *ax_inter_model(const accel_comm_t *c)
+{
+    return c->inter && c->inter->measured ? &c->inter->model : NULL;
 }
 
 accel_status_t ax_inter_allreduce(accel_comm_t *c, const ax_reduction_t *r,
                                   void *acc, void *out, size_t count)
 {
-    ax_inter_t *x = c->inter;
-    size_t from, length, first, mine;
-    accel_status_t st;
+    ax_plan_t plan = {.kind = AX_PLAN_ALLREDUCE,
+                      .node = c->node,
+                      .nodes = c->nodes,
+                      .count = count,
+                      .element = r->acc_element};
+    ax_ask_t ask = {.kind = plan.kind,
+                    .nodes = c->nodes,
+                    .acc_bytes = (double)count * (double)r->acc_element,
+                    .out_bytes = (double)count * (double)r->element,
+                    .ordered = order_shows(r)};
+    accel_status_t st = choose(c, &ask, &plan);
 
-    if (count * r->acc_element <= INTER_SMALL)
-        return allreduce_small(c, r, acc, out, count);
-    if ((st = reduce_slices(c, r, acc, out, count)) != ACCEL_OK)
+    if (st != ACCEL_OK)
         return st;
-    ax_slice(count, r->acc_element, c->nodes, c->node, &first, &mine);
-    for (int k = 0; k < c->nodes; k++) {
-        ax_slice(count, r->acc_element, c->nodes, k, &from, &length);
-        if (k == c->node)
-            continue;
-        add_move(x, true, k, (char *)out + from * r->element,
-                 length * r->element);
-        add_move(x, false, k, (char *)out + first * r->element,
-                 mine * r->element);
-    }
-    return run_moves(c);
+    return ax_exec(
+        c, &(ax_exec_t){.plan = &plan, .how = r, .acc = acc, .out = out});
 }
 
 accel_status_t ax_inter_reduce_scatter(accel_comm_t *c, const ax_reduction_t *r,
                                        void *acc, void *out, size_t count)
 {
-    ax_inter_t *x = c->inter;
-    size_t each = count * r->acc_element;
-    size_t mine = (size_t)c->local_size * each;
-    accel_status_t st = need_room(c, mine * ((size_t)c->nodes + 1));
+    ax_plan_t plan = {.kind = AX_PLAN_REDUCE_SCATTER,
+                      .node = c->node,
+                      .nodes = c->nodes,
+                      .element = r->acc_element,
+                      .parts = c->inter->parts};
+    double all = (double)count * c->size;
+    ax_ask_t ask = {.kind = plan.kind,
+                    .nodes = c->nodes,
+                    .acc_bytes = all * (double)r->acc_element,
+                    .out_bytes = all * (double)r->element,
+                    .ordered = order_shows(r)};
+    accel_status_t st = choose(c, &ask, &plan);
 
+    for (int k = 0; k <= c->nodes; k++)
+        c->inter->parts[k] = (size_t)c->node_first[k] * count;
     if (st != ACCEL_OK)
         return st;
-    for (int k = 0; k < c->nodes; k++) {
-        char *room = x->room + (size_t)k * mine;
-        char *part = (char *)acc + (size_t)c->node_first[k] * each;
-        x->src[k] = k == c->node ? part : room;
-        if (k == c->node)
-            continue;
-        add_move(x, true, k, room, mine);
-        add_move(x, false, k, part, (size_t)ax_ranks_on(c, k) * each);
-    }
-    if ((st = run_moves(c)) != ACCEL_OK)
-        return st;
-    add_nodes(c, r, out, (size_t)c->local_size * count,
-              x->room + (size_t)c->nodes * mine);
-    return ACCEL_OK;
+    return ax_exec(
+        c, &(ax_exec_t){.plan = &plan, .how = r, .acc = acc, .out = out});
 }
 
 accel_status_t ax_inter_gather(accel_comm_t *c, char *out,
                                const size_t *offsets, int root)
 {
-    ax_inter_t *x = c->inter;
-    size_t mine = offsets[c->node + 1] - offsets[c->node];
+    ax_plan_t plan = {.kind = root < 0 ? AX_PLAN_ALLGATHER : AX_PLAN_GATHER,
+                      .node = c->node,
+                      .nodes = c->nodes,
+                      .root = root,
+                      .parts = offsets};
+    ax_ask_t ask = {.kind = plan.kind,
+                    .nodes = c->nodes,
+                    .out_bytes = (double)offsets[c->nodes],
+                    .ordered = true};
+    accel_status_t st = choose(c, &ask, &plan);
 
-    for (int k = 0; k < c->nodes; k++) {
-        if (k == c->node)
-            continue;
-        if (root < 0 || root == c->node)
-            add_move(x, true, k, out + offsets[k], offsets[k + 1] - offsets[k]);
-        if (root < 0 || root == k)
-            add_move(x, false, k, out + offsets[c->node], mine);
-    }
-    return run_moves(c);
+    if (st != ACCEL_OK)
+        return st;
+    return ax_exec(c, &(ax_exec_t){.plan = &plan, .out = out});
 }
 
 accel_status_t ax_inter_broadcast(accel_comm_t *c, void *data, size_t bytes,
                                   int root)
 {
-    ax_inter_t *x = c->inter;
+    ax_plan_t plan = {.kind = AX_PLAN_BROADCAST,
+                      .node = c->node,
+                      .nodes = c->nodes,
+                      .root = root,
+                      .count = bytes,
+                      .element = 1};
+    ax_ask_t ask = {.kind = plan.kind,
+                    .nodes = c->nodes,
+                    .out_bytes = (double)bytes,
+                    .ordered = true};
+    accel_status_t st = choose(c, &ask, &plan);
 
-    for (int k = 0; k < c->nodes; k++) {
-        if (c->node == root && k != root)
-            add_move(x, false, k, data, bytes);
-        else if (c->node != root && k == root)
-            add_move(x, true, k, data, bytes);
-    }
-    return run_moves(c);
+    if (st != ACCEL_OK)
+        return st;
+    return ax_exec(c, &(ax_exec_t){.plan = &plan, .out = data});
 }

@@ -1,11 +1,13 @@
 /*
  * The leaders of the nodes: news.c carries news among them (a fault, an
- * orderly leave, whom a node waits for), inter.c the data.
+ * orderly leave, whom a node waits for), exec.c data as a plan says; inter.c
+ * chooses the plan by what measure.c found.
  */
 #ifndef AX_INTER_PRIV_H
 #define AX_INTER_PRIV_H
 
 #include "comm/comm_priv.h"
+#include "comm/model.h"
 
 /* What a leader says outside the operations. */
 typedef enum ax_news_kind {
@@ -27,11 +29,11 @@ typedef struct ax_news {
 /* What a leader knows of another node. */
 typedef struct ax_peer {
     uint64_t last; /* newest call that all its ranks have entered */
-    int waits_for; /* a rank that is missing there, or -1 */
-    uint64_t waits_last;
-    uint64_t failed_ns; /* the way to it was found broken */
-    uint64_t left_ns;   /* it has left in good order */
-    ax_news_t news;     /* to it */
+    int waits_for; /* a rank that it waits for, there or elsewhere, or -1 */
+    uint64_t waits_last, waits_ns; /* that rank's newest call; when we heard */
+    uint64_t failed_ns;            /* the way to it was found broken */
+    uint64_t left_ns;              /* it has left in good order */
+    ax_news_t news;                /* to it */
     ax_net_req_t sent;
     bool sending;
 } ax_peer_t;
@@ -69,11 +71,36 @@ struct ax_inter {
     ax_net_req_t in_req;
     ax_head_t *heads;
     const void **src;
+    size_t *parts; /* of each node, and one more */
     char *room;
     size_t room_bytes;
+    ax_step_t *steps; /* of one round */
+    ax_model_t model; /* when measured: alike on all nodes */
+    bool measured;
+    int forced; /* the way that a test wants, or -1 */
 };
 
 uint64_t ax_inter_tag(const ax_inter_t *x, bool news, int node, uint32_t step);
+
+/* exec.c: messages of one round; ax_moves_run() waits for them. */
+void ax_moves_add(ax_inter_t *x, const ax_move_t *move);
+accel_status_t ax_moves_run(accel_comm_t *c);
+
+/* Makes x->room at least so long; what was in it may move. */
+accel_status_t ax_inter_room(accel_comm_t *c, size_t bytes);
+
+/* A plan and where its data lies; `how` is NULL when bytes are only moved. */
+typedef struct ax_exec {
+    const ax_plan_t *plan;
+    const ax_reduction_t *how;
+    char *acc, *out;
+} ax_exec_t;
+
+accel_status_t ax_exec(accel_comm_t *c, const ax_exec_t *what);
+
+/* measure.c: fills in x->model unless it is there. All leaders call it at the
+ * same place. */
+accel_status_t ax_inter_measure(accel_comm_t *c);
 
 /* news.c */
 accel_status_t ax_news_listen(accel_comm_t *c);

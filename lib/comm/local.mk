@@ -5,15 +5,35 @@ lib_libaccel_core_la_SOURCES += \
 	lib/comm/comm.h \
 	lib/comm/comm_priv.h \
 	lib/comm/enter.c \
+	lib/comm/exec.c \
 	lib/comm/fault.c \
 	lib/comm/heap.c \
 	lib/comm/inter.c \
 	lib/comm/inter_priv.h \
+	lib/comm/measure.c \
+	lib/comm/model.c \
+	lib/comm/model.h \
 	lib/comm/news.c \
 	lib/comm/node.c \
 	lib/comm/ops.c \
+	lib/comm/plan.c \
+	lib/comm/plan.h \
+	lib/comm/plan_add.c \
+	lib/comm/plan_move.c \
+	lib/comm/plan_priv.h \
 	lib/comm/reduce.c \
 	lib/comm/wait.c
+
+unit_tests += tests/unit/test_plan
+tests_unit_test_plan_SOURCES = tests/unit/test_plan.c tests/unit/plan_world.h
+tests_unit_test_plan_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_plan_LDADD = $(unit_ldadd)
+
+unit_tests += tests/unit/test_plan_cost
+tests_unit_test_plan_cost_SOURCES = tests/unit/test_plan_cost.c \
+	tests/unit/plan_world.h
+tests_unit_test_plan_cost_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_plan_cost_LDADD = $(unit_ldadd)
 
 unit_tests += tests/unit/test_comm
 tests_unit_test_comm_SOURCES = tests/unit/test_comm.c tests/unit/ranks.h \
@@ -25,7 +45,10 @@ dist_man_MANS += man/accel_comm.3
 
 multi_tests += tests/multi/comm.bats
 cluster_tests += tests/cluster/comm.bats
-check_PROGRAMS += tests/multi/mp_comm tests/multi/mp_die
+multi_tests += tests/multi/ways.bats
+check_PROGRAMS += tests/multi/mp_comm tests/multi/mp_die tests/multi/mp_ways
+tests_multi_mp_ways_CPPFLAGS = $(core_cppflags)
+tests_multi_mp_ways_LDADD = lib/libaccel_core.la
 tests_multi_mp_comm_SOURCES = tests/multi/mp_comm.c tests/multi/sweep.c \
 	tests/multi/sweep.h
 tests_multi_mp_comm_CPPFLAGS = $(core_cppflags) -I$(top_srcdir)/tests

@@ -14,6 +14,7 @@
 #define EXPLAIN_NS (200 * MS) /* for news that explain a broken way */
 #define GRACE_NS (1000 * MS)  /* for messages of one that has left */
 #define TELL_NS (2000 * MS)
+#define STALE_NS (3000 * MS) /* who says so seldom does not wait any more */
 
 accel_status_t ax_news_listen(accel_comm_t *c)
 {
@@ -119,6 +120,30 @@ void ax_news_left(accel_comm_t *c)
         say_to_all(c, &news);
 }
 
+/* Whom node k waits for, when it has said so lately: a rank, or -1. */
+static int its_reason(const accel_comm_t *c, int k, uint64_t now)
+{
+    const ax_peer_t *peer = &c->inter->peers[k];
+    bool fresh = peer->waits_ns && now - peer->waits_ns < STALE_NS;
+
+    return fresh && peer->waits_for < c->size ? peer->waits_for : -1;
+}
+
+/*
+ * The rank to blame for what node k does not send: one it waits for itself,
+ * perhaps on a third node. -1 when that is one of ours: k is not the cause.
+ */
+static int blame(const accel_comm_t *c, int k, uint64_t *last)
+{
+    const ax_peer_t *peer = &c->inter->peers[k];
+    int rank = its_reason(c, k, ax_now_ns());
+
+    *last = rank < 0 ? peer->last : peer->waits_last;
+    if (rank < 0)
+        return c->rank_at[c->node_first[k]];
+    return accel_job_node_of(c->job, rank) == c->node ? -1 : rank;
+}
+
 /* Tells the others that this node waits, and for whom. */
 static void say_waiting(accel_comm_t *c, ax_wait_t *wait, uint64_t now)
 {
@@ -137,6 +162,9 @@ static void say_waiting(accel_comm_t *c, ax_wait_t *wait, uint64_t now)
         news.rank_last =
             atomic_load_explicit(&line->last, memory_order_acquire);
     }
+    for (int k = 0; wait->nodes && k < c->nodes && news.rank < 0; k++)
+        if (wait->nodes[k])
+            news.rank = blame(c, k, &news.rank_last);
     for (int k = 0; k < c->nodes; k++)
         if (reachable(c, k))
             say(c->inter, k, &news);
@@ -161,10 +189,12 @@ static accel_status_t hear(accel_comm_t *c, const ax_news_t *news)
         peer->left_ns = ax_now_ns();
         return ACCEL_OK;
     }
-    peer->waits_for = news->rank;
+    peer->waits_for = news->rank < c->size ? news->rank : -1;
     peer->waits_last = news->rank_last;
-    if (news->rank < 0)
-        peer->last = news->last;
+    peer->waits_ns = ax_now_ns();
+    if (peer->waits_for < 0 ||
+        accel_job_node_of(c->job, peer->waits_for) != news->node)
+        peer->last = news->last; /* all of its own have come */
     return ACCEL_OK;
 }
 
@@ -276,22 +306,21 @@ int ax_inter_late(const accel_comm_t *c, const ax_wait_t *wait, char *text,
     char who[96], last[64];
     int shown = 0, first = -1;
 
-    for (int k = 0; k < c->nodes; k++) {
-        const ax_peer_t *peer = &c->inter->peers[k];
-        int rank = c->rank_at[c->node_first[k]];
-        uint64_t its_last = peer->last;
-        if (!wait->nodes[k])
-            continue;
-        if (peer->waits_for >= 0 && peer->waits_for < c->size) {
-            rank = peer->waits_for;
-            its_last = peer->waits_last;
+    /* those that wait for us are named only when there are no others */
+    for (int all = 0; all < 2 && first < 0; all++)
+        for (int k = 0; k < c->nodes; k++) {
+            uint64_t its_last;
+            int rank = wait->nodes[k] ? blame(c, k, &its_last) : -1;
+            if (wait->nodes[k] && rank < 0 && all)
+                rank = c->rank_at[c->node_first[k]];
+            if (rank < 0 || rank == first)
+                continue;
+            first = first < 0 ? rank : first;
+            if (shown++ < 3)
+                ax_append(text, room, "%s%s (last: %s)", shown > 1 ? ", " : "",
+                          ax_job_who(c->job, rank, who, sizeof who),
+                          ax_last_text(its_last, last, sizeof last));
         }
-        first = first < 0 ? rank : first;
-        if (shown++ < 3)
-            ax_append(text, room, "%s%s (last: %s)", shown > 1 ? ", " : "",
-                      ax_job_who(c->job, rank, who, sizeof who),
-                      ax_last_text(its_last, last, sizeof last));
-    }
     if (shown > 3)
         ax_append(text, room, " and %d more nodes", shown - 3);
     return first;

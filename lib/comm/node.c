@@ -3,23 +3,7 @@
 
 #include <string.h>
 
-#define NODE_LINE 64u
 #define NODE_BLOCK (32u << 10) /* stays in the first-level cache */
-
-void ax_slice(size_t count, size_t element, int parts, int index, size_t *first,
-              size_t *length)
-{
-    size_t unit = element < NODE_LINE ? NODE_LINE / element : 1;
-    size_t units = (count + unit - 1) / unit;
-    size_t p = (size_t)parts, i = (size_t)index;
-    size_t from = (units / p) * i + (i < units % p ? i : units % p);
-    size_t upto = from + units / p + (i < units % p);
-
-    from *= unit;
-    upto *= unit;
-    *first = from < count ? from : count;
-    *length = (upto < count ? upto : count) - *first;
-}
 
 void ax_reduce_slots(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
                      bool final, size_t first, size_t count)

@@ -22,7 +22,9 @@ lib_libaccel_core_la_SOURCES += \
 	lib/loader/format.c \
 	lib/loader/npy.c \
 	lib/loader/npz.c \
+	lib/loader/hdf5_priv.h \
 	lib/loader/hdf5.c \
+	lib/loader/hdf5_layout.c \
 	lib/loader/tokens.c \
 	lib/loader/lines.c \
 	lib/loader/tar.c \

@@ -9,6 +9,10 @@ setup() {
     *address*) preload="$($CC -print-file-name=libasan.so) $preload" ;;
     *thread*) preload="$($CC -print-file-name=libtsan.so) $preload" ;;
     esac
+    # A file that HDF5 failed to write is left to it for ever: see h5.h.
+    [[ $BATS_TEST_DESCRIPTION != *"disk fails"* &&
+        $BATS_TEST_DESCRIPTION != *"may not grow"* ]] ||
+        export ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0
 }
 
 ranks() {
@@ -91,8 +95,15 @@ ranks() {
 # Whatever moment it is, each run loads, checks and goes on from what the one
 # before it left; mp_ckpt train keeps the two newest.
 @test "killed again and again while it saves" {
+    local start took round ms after
+    start=$(date +%s%N)
+    ranks 4 "$program" train "$dir" 3
+    took=$((($(date +%s%N) - start) / 1000000)) # ms, on this machine, now
     for round in $(seq 15); do
-        run timeout -s KILL "0.$((RANDOM % 8 + 2))" \
+        # From before the first save to after some of them.
+        ms=$((took * (RANDOM % 15 + 5) / 10))
+        printf -v after '%d.%03d' $((ms / 1000)) $((ms % 1000))
+        run timeout -s KILL "$after" \
             accel launch -n 4 "$program" train "$dir" 100000
         [ "$status" -eq 137 ]
         [[ $output != *wrong* && $output != *error* ]]

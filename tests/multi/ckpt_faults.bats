@@ -10,6 +10,8 @@ setup() {
     *address*) preload="$($CC -print-file-name=libasan.so) $preload" ;;
     *thread*) preload="$($CC -print-file-name=libtsan.so) $preload" ;;
     esac
+    # A file that HDF5 failed to write is left to it for ever: see h5.h.
+    export ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0
 }
 
 # saves step 2 with the k-th call failing; sets status and output

@@ -291,6 +291,19 @@ LISTEN
     [ -z "$(ls "$dir")" ]
 }
 
+@test "several at once do not meet" {
+    for i in 1 2 3 4 5; do
+        launch -n $((i % 3 + 1)) "$job" >"$dir/out.$i" 2>&1 3>&- &
+    done
+    wait
+    for i in 1 2 3 4 5; do
+        n=$((i % 3 + 1))
+        [ "$(sort "$dir/out.$i" | grep -c "^world $n rank . local . of $n ")" \
+            -eq "$n" ]
+        [ "$(wc -l <"$dir/out.$i")" -eq "$n" ]
+    done
+}
+
 @test "a TMPDIR of 150 bytes" {
     long=$dir/$(printf 'x%.0s' $(seq 130))
     mkdir "$long"

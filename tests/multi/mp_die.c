@@ -4,12 +4,14 @@
  * MODE: kill, segv, exit0, close, fork (killed while a child holds its
  * descriptors), spawn (the same with a program), stop (SIGSTOP for SECONDS by a
  * child, then on), sleep (SECONDS before its next call), before (sleep before
- * the first one), random (killed at a random moment by a child). A survivor
- * prints "survivor R STATUS seconds N: TEXT" and ends with status 3; when
- * nothing went wrong all end with status 0, rank 0 having printed "fine", and
- * who waited prints the processor time that took.
+ * the first one), random (killed at a random moment by a child), hang (stopped
+ * at one, for SECONDS). A survivor prints "survivor R STATUS seconds N: TEXT"
+ * and ends with status 3; when nothing went wrong all end with status 0, rank 0
+ * having printed "fine", and who waited prints the processor time that took.
+ * MP_WAY=ring, or another one of comm/plan.h, makes all go that way between
+ * nodes; the sums become maxima, which every way can find.
  */
-#include "comm/comm.h"
+#include "comm/comm_priv.h"
 
 #include <signal.h>
 #include <spawn.h>
@@ -27,6 +29,7 @@ static accel_comm_t *comm;
 static int rank, size;
 static const char *mode;
 static double seconds;
+static bool forced;
 
 static double now(void)
 {
@@ -68,14 +71,18 @@ static void stop_me(void)
 }
 
 /* A child that kills its parent within 30 ms, wherever it is then. */
-static void kill_me_later(void)
+static void kill_me_later(int sig)
 {
     pid_t parent = getpid();
 
     if (fork() == 0) {
         srand((unsigned)ax_now_ns());
         nap((double)(rand() % 30000) / 1e6);
-        kill(parent, SIGKILL);
+        kill(parent, sig);
+        if (sig == SIGSTOP) {
+            nap(seconds);
+            kill(parent, SIGCONT);
+        }
         _exit(0);
     }
 }
@@ -127,7 +134,9 @@ static void end_here(void)
     else if (strcmp(mode, "sleep") == 0)
         nap(seconds);
     else if (strcmp(mode, "random") == 0)
-        kill_me_later();
+        kill_me_later(SIGKILL);
+    else if (strcmp(mode, "hang") == 0)
+        kill_me_later(SIGSTOP);
 }
 
 static accel_status_t round_of(int i)
@@ -141,8 +150,11 @@ static accel_status_t round_of(int i)
         big[k] = (float)(rank + i % 5);
     if (i % 4 == 3)
         return accel_comm_barrier(comm);
-    st = accel_comm_allreduce(comm, big, big, count, ACCEL_F32, ACCEL_SUM);
+    st = accel_comm_allreduce(comm, big, big, count, ACCEL_F32,
+                              forced ? ACCEL_MAX : ACCEL_SUM);
     float want = (float)(size * (size - 1) / 2 + size * (i % 5));
+    if (forced)
+        want = (float)(size - 1 + i % 5);
     for (size_t k = 0; st == ACCEL_OK && k < count; k++)
         if (big[k] != want) {
             fprintf(stderr, "rank %d: wrong sum\n", rank);
@@ -154,7 +166,8 @@ static accel_status_t round_of(int i)
 static int loop(int culprit)
 {
     double start = now();
-    int rounds = strcmp(mode, "random") == 0 ? 1000000 : BEFORE + AFTER;
+    bool endless = strcmp(mode, "random") == 0 || strcmp(mode, "hang") == 0;
+    int rounds = endless ? 1000000 : BEFORE + AFTER;
 
     for (int i = 0; i < rounds; i++) {
         if (i == BEFORE && rank == culprit)
@@ -175,6 +188,18 @@ static int loop(int culprit)
     return 0;
 }
 
+static void take_way(const char *name)
+{
+    ax_way_t way;
+
+    if (!name)
+        return;
+    if (!ax_way_parse(name, &way))
+        _exit(2);
+    ax_inter_force(comm, (int)way);
+    forced = true;
+}
+
 int main(int argc, char **argv)
 {
     accel_settings_t *settings;
@@ -192,6 +217,7 @@ int main(int argc, char **argv)
     }
     rank = accel_comm_rank(comm);
     size = accel_comm_size(comm);
+    take_way(getenv("MP_WAY"));
     if (strcmp(mode, "before") == 0 && rank == atoi(argv[2]))
         nap(seconds);
     int rc = loop(atoi(argv[2]));

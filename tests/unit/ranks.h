@@ -77,6 +77,7 @@ static void *rank_main(void *arg)
     CHECK(accel_settings_load(w->spec, &me->settings) == ACCEL_OK);
     CHECK(accel_job_open(me->settings, &oob, &me->job) == ACCEL_OK);
     CHECK(accel_comm_open(me->job, me->settings, &me->comm) == w->want);
+    pthread_barrier_wait(&w->barrier); /* one that leaves ends others' open */
     if (w->run)
         w->run(me);
     accel_comm_close(me->comm);

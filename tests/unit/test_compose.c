@@ -9,13 +9,18 @@
 static const accel_field_t number[] = {{"n", ACCEL_U64, 1}};
 static uint64_t numbers[64];
 
+static void count(void)
+{
+    for (uint64_t i = 0; i < 64; i++)
+        numbers[i] = i;
+}
+
 static accel_dataset_t *count_from(uint64_t first, uint64_t samples)
 {
     const void *data[] = {numbers + first};
     accel_dataset_t *d;
 
-    for (uint64_t i = 0; i < 64; i++)
-        numbers[i] = i;
+    count();
     assert_int_equal(accel_dataset_from_memory(number, data, 1, samples, &d),
                      ACCEL_OK);
     return d;
@@ -171,14 +176,14 @@ static void a_split_shares_nothing(void **state)
 /* ---- lists of files -------------------------------------------------------
  */
 
-static void write_array(const char *name, uint64_t first, size_t count)
+static void write_array(const char *name, uint64_t first, size_t rows)
 {
     bytes_t b = {0};
     char shape[32];
 
-    count_from(0, 0);
-    snprintf(shape, sizeof shape, "(%zu,)", count);
-    add_npy(&b, npy_header("<u8", shape), numbers + first, 8 * count);
+    count();
+    snprintf(shape, sizeof shape, "(%zu,)", rows);
+    add_npy(&b, npy_header("<u8", shape), numbers + first, 8 * rows);
     write_file(name, &b);
 }
 

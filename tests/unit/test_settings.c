@@ -124,6 +124,7 @@ static const struct {
     {"wire", "fp16", NULL, 0, 0},
     {"log", "debug", "debug", 0, 0},
     {"debug", "none", "none", 0, 0},
+    {"debug", "tuning", "tuning", 0, 0},
 };
 
 static void check_values(void)

@@ -1,0 +1,79 @@
+# Each algorithm between nodes, forced: the same bits, and the same words when
+# a rank ends. mp_ways.c and mp_die.c do it.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+    unset "${!ACCEL_@}"
+    export ACCEL_MODULE_DIR=$top_builddir/lib/.libs
+    export ACCEL_SITE_CONF=/dev/null XDG_CONFIG_HOME=$BATS_TEST_TMPDIR
+    ls -A /dev/shm >shm.before
+}
+
+teardown() {
+    ls -A /dev/shm >shm.after
+    diff shm.before shm.after
+}
+
+# ranks nodes program...
+on() {
+    local ranks=$1 nodes=$2
+    shift 2
+    timeout 120 accel launch -n "$ranks" --nodes "$nodes" "$@"
+}
+
+@test "all ways give the same bits on 2 to 5 nodes" {
+    local shape
+    for shape in "2 2" "3 3" "5 4" "5 5"; do
+        # shellcheck disable=SC2086
+        run on $shape "$top_builddir/tests/multi/mp_ways"
+        [[ $status -eq 0 &&
+            $output == *"ok: 9 ways, ${shape/ / ranks on } nodes"* ]] || {
+            echo "$shape: $output"
+            return 1
+        }
+    done
+}
+
+@test "a rank that is killed on any way is named by all others" {
+    local way r
+    for way in bruck pairwise chain ring doubling rabenseifner binomial; do
+        MP_WAY=$way run on 4 4 "$top_builddir/tests/multi/mp_die" random 2
+        for r in 0 1 3; do
+            grep -qE "^survivor $r ACCEL_ERR_PEER seconds [0-9]\.[0-9]: comm: \
+rank 2 on n2 is gone" <<<"$output" || {
+                echo "$way: rank $r: $output"
+                return 1
+            }
+        done
+    done
+}
+
+@test "a rank that is silent on a chain or a ring is named by all" {
+    local way r
+    for way in chain ring; do
+        MP_WAY=$way ACCEL_TIMEOUT=3 run on 4 4 \
+            "$top_builddir/tests/multi/mp_die" hang 2 8
+        for r in 0 1 3; do
+            grep -qE "^survivor $r ACCEL_ERR_TIMEOUT .*for rank 2 on n2" \
+                <<<"$output" || {
+                echo "$way: rank $r: $output"
+                return 1
+            }
+        done
+    done
+}
+
+@test "debug=tuning says once what was measured and chosen" {
+    ACCEL_DEBUG=tuning run --separate-stderr on 3 3 \
+        "$top_builddir/tests/multi/mp_comm" rounds 3
+    [[ $status -eq 0 ]]
+    [[ $(grep -c "tuning: 3 nodes: .* us a round" <<<"$stderr") -eq 1 ]]
+    [[ $stderr == *"tuning: all-reduce of floats of 64 B: "* ]]
+    ACCEL_DEBUG=tuning run --separate-stderr on 2 1 \
+        "$top_builddir/tests/multi/mp_comm" rounds 3
+    [[ $status -eq 0 && $stderr == *"tuning: one node: "* ]]
+    ACCEL_DEBUG=tunning run on 2 1 "$top_builddir/tests/multi/mp_comm" rounds 3
+    [[ $status -ne 0 && $output == *"none tuning"* ]]
+}

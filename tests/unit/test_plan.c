@@ -1,0 +1,394 @@
+/* plan: every plan is played through without a network. */
+#include "unit/plan_world.h"
+
+/* ---- right results ----------------------------------------------------------
+ */
+
+static cell_t whole_sum(int nodes, size_t i)
+{
+    cell_t all = element(0, i);
+
+    for (int k = 1; k < nodes; k++)
+        all = plus(all, element(k, i));
+    return all;
+}
+
+static void check_cell(const ax_plan_t *p, cell_t got, cell_t want, size_t i)
+{
+    bool ordered = ax_plan_ordered(p->kind, p->way, p->nodes);
+
+    /* two elements in the other order are the same sum */
+    if (got.sum != want.sum ||
+        (ordered && p->nodes != 2 && got.order != want.order))
+        fail_msg("%s by %s on %d nodes, root %d, %zu elements: node %d, "
+                 "element %zu: %s",
+                 ax_plan_kind_name(p->kind), ax_way_name(p->way), p->nodes,
+                 p->root, p->count, p->node, i,
+                 got.sum != want.sum ? "wrong sum" : "wrong order");
+}
+
+static void check_sums(world_t *w, const size_t *parts)
+{
+    for (int k = 0; k < w->nodes; k++) {
+        const node_t *n = &w->at[k];
+        const ax_plan_t *p = &n->plan;
+        size_t from = parts ? parts[k] : 0;
+        size_t upto = parts ? parts[k + 1] : p->count;
+        if (p->kind == AX_PLAN_REDUCE && k != p->root)
+            continue;
+        for (size_t i = from; i < upto; i++)
+            check_cell(p, n->out[i - from], whole_sum(w->nodes, i), i);
+    }
+}
+
+static void try_sums(ax_plan_kind_t kind, ax_way_t way, int nodes, size_t count)
+{
+    size_t segments[] = {0, 1, 5, 1000};
+
+    for (size_t s = 0; s < ARRAY_SIZE(segments); s++) {
+        ax_plan_t ask = {.kind = kind,
+                         .way = way,
+                         .nodes = nodes,
+                         .root = (nodes * 2) / 3 % nodes,
+                         .count = count,
+                         .element = 64,
+                         .segment = segments[s]};
+        world_t w;
+        open_world(&w, &ask, count);
+        play(&w);
+        check_sums(&w, NULL);
+        close_world(&w);
+        if (way != AX_WAY_CHAIN)
+            return;
+    }
+}
+
+static void sums_are_right_on_1_to_33_nodes(void **state)
+{
+    static const size_t counts[] = {1, 2, 7, 33, 64, 100};
+
+    (void)state;
+    for (int nodes = 1; nodes <= 33; nodes++)
+        for (int way = 0; way < AX_WAYS; way++)
+            for (size_t i = 0; i < ARRAY_SIZE(counts); i++) {
+                if (ax_plan_there(AX_PLAN_ALLREDUCE, (ax_way_t)way))
+                    try_sums(AX_PLAN_ALLREDUCE, (ax_way_t)way, nodes,
+                             counts[i]);
+                if (ax_plan_there(AX_PLAN_REDUCE, (ax_way_t)way))
+                    try_sums(AX_PLAN_REDUCE, (ax_way_t)way, nodes, counts[i]);
+            }
+}
+
+/* Uneven parts, some of them empty. */
+static size_t *make_parts(int nodes, int seed)
+{
+    size_t *parts = need((size_t)nodes + 1, sizeof *parts);
+
+    for (int k = 0; k < nodes; k++)
+        parts[k + 1] = parts[k] + (size_t)((k * 7 + seed) % 5);
+    return parts;
+}
+
+static void parts_of_sums_are_right(void **state)
+{
+    (void)state;
+    for (int nodes = 1; nodes <= 33; nodes++)
+        for (int way = 0; way < AX_WAYS; way++) {
+            if (!ax_plan_there(AX_PLAN_REDUCE_SCATTER, (ax_way_t)way))
+                continue;
+            size_t *parts = make_parts(nodes, nodes);
+            ax_plan_t ask = {.kind = AX_PLAN_REDUCE_SCATTER,
+                             .way = (ax_way_t)way,
+                             .nodes = nodes,
+                             .element = 64,
+                             .parts = parts};
+            world_t w;
+            open_world(&w, &ask, parts[nodes] + 1);
+            play(&w);
+            check_sums(&w, parts);
+            close_world(&w);
+            free(parts);
+        }
+}
+
+/* ---- data that only moves ---------------------------------------------------
+ */
+
+static void check_moved(const ax_plan_t *p, cell_t got, int from, size_t i)
+{
+    if (got.sum != element(from, i).sum)
+        fail_msg("%s by %s on %d nodes, root %d: node %d, element %zu is not "
+                 "that of node %d",
+                 ax_plan_kind_name(p->kind), ax_way_name(p->way), p->nodes,
+                 p->root, p->node, i, from);
+}
+
+static void gathered_is_right(void **state)
+{
+    static const ax_plan_kind_t kinds[] = {AX_PLAN_ALLGATHER, AX_PLAN_GATHER};
+
+    (void)state;
+    for (int nodes = 2; nodes <= 33; nodes++)
+        for (int c = 0; c < 2 * AX_WAYS; c++) {
+            ax_plan_kind_t kind = kinds[c / AX_WAYS];
+            if (!ax_plan_there(kind, (ax_way_t)(c % AX_WAYS)))
+                continue;
+            size_t *parts = make_parts(nodes, nodes + 1);
+            ax_plan_t ask = {.kind = kind,
+                             .way = (ax_way_t)(c % AX_WAYS),
+                             .nodes = nodes,
+                             .root = nodes / 2,
+                             .element = 1,
+                             .parts = parts};
+            world_t w;
+            open_world(&w, &ask, parts[nodes]);
+            for (int k = 0; k < nodes; k++)
+                for (size_t i = parts[k]; i < parts[k + 1]; i++)
+                    w.at[k].out[i] = element(k, i);
+            play(&w);
+            for (int k = 0; k < nodes; k++)
+                for (int from = 0; from < nodes; from++)
+                    for (size_t i = parts[from]; i < parts[from + 1]; i++)
+                        if (kind == AX_PLAN_ALLGATHER || k == ask.root)
+                            check_moved(&w.at[k].plan, w.at[k].out[i], from, i);
+            close_world(&w);
+            free(parts);
+        }
+}
+
+static void scattered_is_right(void **state)
+{
+    (void)state;
+    for (int nodes = 2; nodes <= 33; nodes++) {
+        size_t *parts = make_parts(nodes, 3);
+        ax_plan_t ask = {.kind = AX_PLAN_SCATTER,
+                         .way = AX_WAY_DIRECT,
+                         .nodes = nodes,
+                         .root = nodes - 1,
+                         .element = 1,
+                         .parts = parts};
+        world_t w;
+        open_world(&w, &ask, parts[nodes]);
+        play(&w);
+        for (int k = 0; k < nodes; k++)
+            for (size_t i = parts[k]; i < parts[k + 1]; i++)
+                if (k != ask.root)
+                    check_moved(&w.at[k].plan, w.at[k].out[i - parts[k]],
+                                ask.root, i);
+        close_world(&w);
+        free(parts);
+    }
+}
+
+static void try_broadcast(int nodes, ax_way_t way, int root, size_t segment)
+{
+    ax_plan_t ask = {.kind = AX_PLAN_BROADCAST,
+                     .way = way,
+                     .nodes = nodes,
+                     .root = root,
+                     .count = 23,
+                     .element = 1,
+                     .segment = segment};
+    world_t w;
+
+    open_world(&w, &ask, ask.count);
+    for (size_t i = 0; i < ask.count; i++)
+        w.at[root].out[i] = element(root, i);
+    play(&w);
+    for (int k = 0; k < nodes; k++)
+        for (size_t i = 0; i < ask.count; i++)
+            check_moved(&w.at[k].plan, w.at[k].out[i], root, i);
+    close_world(&w);
+}
+
+static void broadcast_reaches_all_from_any_root(void **state)
+{
+    (void)state;
+    for (int nodes = 2; nodes <= 33; nodes++)
+        for (int way = 0; way < AX_WAYS; way++)
+            for (int root = 0; root < nodes; root += 1 + nodes / 5)
+                if (ax_plan_there(AX_PLAN_BROADCAST, (ax_way_t)way)) {
+                    try_broadcast(nodes, (ax_way_t)way, root, 0);
+                    try_broadcast(nodes, (ax_way_t)way, root, 4);
+                }
+}
+
+/* Every node sends k + 1 elements to node k: its own k-th part. */
+static void all_to_all_is_right(void **state)
+{
+    static const ax_way_t both[] = {AX_WAY_DIRECT, AX_WAY_PAIRWISE};
+
+    (void)state;
+    for (int nodes = 2; nodes <= 33; nodes++)
+        for (int b = 0; b < 2; b++) {
+            size_t most = (size_t)nodes * ((size_t)nodes + 1);
+            size_t *to = need((size_t)nodes + 1, sizeof *to);
+            size_t *from =
+                need((size_t)nodes * ((size_t)nodes + 1), sizeof *from);
+            ax_plan_t ask = {.kind = AX_PLAN_ALLTOALL,
+                             .way = both[b],
+                             .nodes = nodes,
+                             .element = 1,
+                             .parts = to};
+            world_t w;
+            for (int k = 0; k < nodes; k++)
+                to[k + 1] = to[k] + (size_t)k + 1;
+            open_world(&w, &ask, most);
+            for (int k = 0; k < nodes; k++) {
+                size_t *mine = from + (size_t)k * ((size_t)nodes + 1);
+                for (int j = 0; j <= nodes; j++)
+                    mine[j] = (size_t)j * ((size_t)k + 1);
+                w.at[k].plan.parts2 = mine;
+            }
+            play(&w);
+            for (int k = 0; k < nodes; k++)
+                for (int j = 0; j < nodes; j++)
+                    for (size_t i = 0; j != k && i <= (size_t)k; i++)
+                        check_moved(
+                            &w.at[k].plan,
+                            w.at[k].out[(size_t)j * ((size_t)k + 1) + i], j,
+                            to[k] + i);
+            close_world(&w);
+            free(to);
+            free(from);
+        }
+}
+
+/* ---- very many nodes --------------------------------------------------------
+ */
+
+/* Every send has its receive in the same round: the two sums over all
+ * messages of a number made of sender, receiver and length are equal. */
+static void match_rounds(const ax_plan_t *ask, size_t every, size_t *messages)
+{
+    size_t rounds = ax_plan_rounds(ask);
+    ax_step_t *steps = need(ax_plan_most(ask), sizeof *steps);
+
+    *messages = 0;
+    for (size_t round = 0; round < rounds; round += every) {
+        uint64_t sent = 0, received = 0;
+        for (int k = 0; k < ask->nodes; k++) {
+            ax_plan_t p = *ask;
+            p.node = k;
+            size_t n = ax_plan_round(&p, round, steps);
+            assert_true(n <= ax_plan_most(&p));
+            for (size_t i = 0; i < n; i++) {
+                uint64_t peer = (uint64_t)steps[i].peer, me = (uint64_t)k;
+                uint64_t more = steps[i].count * 0x9e3779b97f4a7c15u;
+                if (steps[i].act == AX_SEND)
+                    sent += mix(me << 32 ^ peer ^ more);
+                else if (steps[i].act == AX_RECV)
+                    received += mix(peer << 32 ^ me ^ more);
+                *messages += steps[i].act == AX_SEND;
+            }
+        }
+        assert_true(sent == received);
+    }
+    free(steps);
+}
+
+static void plans_of_thousands_of_nodes_match(void **state)
+{
+    static const int many[] = {1000, 4096};
+
+    (void)state;
+    for (size_t c = 0; c < ARRAY_SIZE(many); c++)
+        for (int w = 0; w < AX_WAYS; w++) {
+            size_t n = (size_t)many[c], messages;
+            ax_plan_t ask = {.kind = AX_PLAN_ALLREDUCE,
+                             .way = (ax_way_t)w,
+                             .nodes = many[c],
+                             .count = n * 3,
+                             .element = 64,
+                             .segment = 50};
+            /* those of many rounds that are alike: every 31st at 4,096 */
+            bool alike =
+                w == AX_WAY_RING || w == AX_WAY_PAIRWISE || w == AX_WAY_CHAIN;
+            match_rounds(&ask, alike && n > 1000 ? 31 : 1, &messages);
+            assert_true(messages > 0);
+            if (w == AX_WAY_BRUCK)
+                assert_int_equal(messages, n * (size_t)ax_log2_up((int)n));
+            if (w == AX_WAY_BINOMIAL)
+                assert_int_equal(messages, 2 * (n - 1));
+            if (w == AX_WAY_DIRECT)
+                assert_int_equal(messages, n * (n - 1));
+        }
+}
+
+/* And the sums, where scratch does not grow with the nodes. */
+static void sums_of_thousands_of_nodes_are_right(void **state)
+{
+    static const ax_way_t few[] = {AX_WAY_DOUBLING, AX_WAY_RABENSEIFNER,
+                                   AX_WAY_BINOMIAL, AX_WAY_CHAIN,
+                                   AX_WAY_RING,     AX_WAY_PAIRWISE};
+    static const int many[] = {1000, 4096};
+
+    (void)state;
+    for (size_t c = 0; c < ARRAY_SIZE(many); c++)
+        for (size_t i = 0; i < ARRAY_SIZE(few); i++) {
+            ax_plan_t ask = {.kind = AX_PLAN_ALLREDUCE,
+                             .way = few[i],
+                             .nodes = many[c],
+                             .count = 3,
+                             .element = 64,
+                             .segment = 2};
+            world_t w;
+            if (many[c] > 1000 &&
+                (few[i] == AX_WAY_PAIRWISE || few[i] == AX_WAY_RING ||
+                 few[i] == AX_WAY_CHAIN))
+                continue; /* tens of millions of empty rounds */
+            open_world(&w, &ask, ask.count);
+            play(&w);
+            check_sums(&w, NULL);
+            close_world(&w);
+        }
+}
+
+/* ---- more than 2^31 elements ------------------------------------------------
+ */
+
+static void slices_and_segments_go_beyond_32_bits(void **state)
+{
+    static const size_t counts[] = {(size_t)1 << 31, ((size_t)5 << 32) + 7,
+                                    SIZE_MAX / 16, SIZE_MAX};
+
+    (void)state;
+    for (size_t c = 0; c < ARRAY_SIZE(counts); c++)
+        for (int parts = 1; parts <= 7; parts++) {
+            size_t upto = 0, first, length;
+            for (int k = 0; k < parts; k++) {
+                ax_slice(counts[c], 4, parts, k, &first, &length);
+                assert_int_equal(first, upto);
+                upto = first + length;
+            }
+            assert_int_equal(upto, counts[c]);
+        }
+    ax_step_t steps[8];
+    ax_plan_t chain = {.kind = AX_PLAN_BROADCAST,
+                       .way = AX_WAY_CHAIN,
+                       .nodes = 3,
+                       .count = ((size_t)5 << 32) + 7,
+                       .element = 4,
+                       .segment = (size_t)1 << 31};
+    assert_int_equal(ax_plan_rounds(&chain), 11 + 1);
+    assert_int_equal(ax_plan_round(&chain, 10, steps), 1);
+    assert_int_equal(steps[0].first, (size_t)10 << 31);
+    assert_int_equal(steps[0].count, 7);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_are_right_on_1_to_33_nodes),
+        cmocka_unit_test(parts_of_sums_are_right),
+        cmocka_unit_test(gathered_is_right),
+        cmocka_unit_test(scattered_is_right),
+        cmocka_unit_test(broadcast_reaches_all_from_any_root),
+        cmocka_unit_test(all_to_all_is_right),
+        cmocka_unit_test(plans_of_thousands_of_nodes_match),
+        cmocka_unit_test(sums_of_thousands_of_nodes_are_right),
+        cmocka_unit_test(slices_and_segments_go_beyond_32_bits),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
