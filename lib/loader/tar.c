@@ -118,7 +118,7 @@ static accel_status_t add_file(tar_t *t, const archive_t *a, const char *name,
     const char *last = slash ? slash + 1 : name;
     const char *dot = strchr(last, '.');
     accel_status_t st;
-    int f;
+    int f = -1;
 
     if (!dot || dot == last || !dot[1]) /* as WebDataset: not of a sample */
         return ACCEL_OK;
