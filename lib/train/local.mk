@@ -57,6 +57,7 @@ tests_multi_mp_results_SOURCES = tests/multi/mp_results.c \
 	tests/multi/mp_rig.h
 tests_multi_mp_results_LDADD = lib/libaccel.la
 multi_tests += tests/multi/data.bats
+cluster_tests += tests/cluster/data.bats
 
 unit_tests += tests/unit/test_progress
 tests_unit_test_progress_CPPFLAGS = $(unit_cppflags)

@@ -193,7 +193,7 @@ static void case_seek(void)
     accel_dataset_destroy(d);
 }
 
-/* ---- case 1 and 3 -------------------------------------------------------- */
+/* ---- case 1 -------------------------------------------------------------- */
 
 static void case_1(void)
 {
@@ -206,25 +206,6 @@ static void case_1(void)
             check_once(d, ACCEL_LOADER(.batch_size = batches[b]), samples[n]);
             accel_dataset_destroy(d);
         }
-}
-
-static void case_3(void)
-{
-    uint64_t samples = accel_size(accel) == 9 ? 4 : 3;
-    accel_dataset_t *d = dataset(samples), *none = dataset(0);
-    accel_loader_t *l;
-    uint64_t steps;
-
-    check_once(d, ACCEL_LOADER(.batch_size = 1), samples);
-    check_once(d, ACCEL_LOADER(.batch_size = 1, .uneven = true), samples);
-    l = prepared(d, ACCEL_LOADER(.batch_size = 1, .shuffle = true));
-    steps = accel_loader_length(l);
-    CHECK(steps == 1);
-    accel_loader_destroy(l);
-    CHECK(accel_loader_create(none, ACCEL_LOADER(.batch_size = 1), &l) ==
-          ACCEL_ERR_ARG);
-    accel_dataset_destroy(none);
-    accel_dataset_destroy(d);
 }
 
 /* ---- case 4: ranks with unequal numbers of batches ----------------------- */
@@ -332,6 +313,56 @@ static void case_4off(void)
         fflush(stdout);
     }
     walk_close(&k);
+}
+
+/* ---- case 3: fewer samples than ranks ------------------------------------ */
+
+/* One step of training: who has nothing takes part, and the update is the one
+ * of a single process with all samples in one batch. */
+static void train_on_few(accel_dataset_t *d, uint64_t samples)
+{
+    accel_loader_t *l =
+        prepared(d, ACCEL_LOADER(.batch_size = 1, .uneven = true));
+    walk_t k = {0};
+    bool any, have = true;
+    accel_batch_t b;
+    float before;
+    int steps = 0;
+
+    walk_open(&k);
+    before = accel_param_data(k.w)[0];
+    for (;; steps++) {
+        have = have && accel_loader_next(l, &b) == ACCEL_OK;
+        OK(accel_join(accel, have, &any));
+        if (!any)
+            break;
+        CHECK(!have || b.index[0] == (uint64_t)accel_rank(accel));
+        OK(walk_step(&k, have)); /* the sample's number and 1 */
+    }
+    CHECK(steps == 1 && accel_steps(accel) == 1);
+    CHECK(before - accel_param_data(k.w)[0] == (float)(samples + 1) / 2);
+    walk_close(&k);
+    accel_loader_destroy(l);
+}
+
+static void case_3(void)
+{
+    uint64_t samples = accel_size(accel) == 9 ? 4 : 3;
+    accel_dataset_t *d = dataset(samples), *none = dataset(0);
+    accel_loader_t *l;
+    uint64_t steps;
+
+    check_once(d, ACCEL_LOADER(.batch_size = 1), samples);
+    check_once(d, ACCEL_LOADER(.batch_size = 1, .uneven = true), samples);
+    l = prepared(d, ACCEL_LOADER(.batch_size = 1, .shuffle = true));
+    steps = accel_loader_length(l);
+    CHECK(steps == 1);
+    accel_loader_destroy(l);
+    train_on_few(d, samples);
+    FAILS(accel_loader_create(none, ACCEL_LOADER(.batch_size = 1), &l),
+          ACCEL_ERR_ARG);
+    accel_dataset_destroy(none);
+    accel_dataset_destroy(d);
 }
 
 /* With a loader that knows its end, the short group counts as well. */
