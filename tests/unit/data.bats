@@ -41,6 +41,42 @@ expect() {
     expect '' -n 3 -b 5 0
 }
 
+# The rule in one place: the epoch, filled up from its start or cut where it
+# must be, in pieces that go round the ranks.
+deal() {
+    awk -v ranks="$1" -v batch="$2" -v samples="$3" -v flags="$4" 'BEGIN {
+        all = flags ~ /split/ ? batch : batch * ranks
+        piece = all / ranks
+        end = samples
+        if (flags ~ /drop/)
+            end -= samples % all
+        else if (flags !~ /uneven/)
+            while (end % all && samples)
+                end++
+        for (at = 0; at < end; at++)
+            lines[int(at / piece) % ranks, int(at / all)] = \
+                lines[int(at / piece) % ranks, int(at / all)] \
+                (at % piece ? " " : "") at % samples
+        for (r = 0; r < ranks; r++)
+            for (k = 0; (r, k) in lines; k++)
+                printf "%d\t%d\t%s\n", r, k, lines[r, k]
+    }'
+}
+
+@test "every mode deals as the rule says" {
+    for flags in '' --split --drop-last --uneven '--split --drop-last' \
+        '--split --uneven' '--drop-last --uneven'; do
+        for numbers in '1 3 7' '2 2 7' '2 4 9' '2 4 0' '2 4 1' '3 3 2' \
+            '3 3 31' '4 4 5' '4 8 64' '4 8 67' '5 10 11'; do
+            read -r ranks batch samples <<<"$numbers"
+            [[ $flags != *split* || $((batch % ranks)) -eq 0 ]] || continue
+            # shellcheck disable=SC2086
+            accel data shards -n "$ranks" -b "$batch" $flags "$samples" >got
+            deal "$ranks" "$batch" "$samples" "$flags" | diff - got
+        done
+    done
+}
+
 @test "no sample of an uneven epoch is lost or given twice" {
     for n in 1 17 96 97; do
         run bash -c "accel data shards -n 3 -b 4 --uneven $n |
