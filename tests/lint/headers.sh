@@ -15,7 +15,7 @@ compile() {
 }
 
 for file in lib/accel.h lib/accel/*.h; do
-    echo "#include <${file#lib/}>" >"$scratch/one.c"
+    printf '#include <%s>\nextern int x;\n' "${file#lib/}" >"$scratch/one.c"
     cp "$scratch/one.c" "$scratch/one.cc"
     compile "$file" $CC -std=c11 "$scratch/one.c"
     compile "$file" $CXX -std=c++17 "$scratch/one.cc"
