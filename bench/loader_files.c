@@ -80,9 +80,9 @@ static void write_npy(const char *path, size_t rows, size_t wide)
                      "%zu), }",
                      rows, wide);
     head[10 + n] = ' ';
-    fwrite(head, 1, sizeof head, f);
-    must(fwrite(data, wide * sizeof *data, rows, f) == rows && fclose(f) == 0,
-         path);
+    bool whole = fwrite(head, 1, sizeof head, f) == sizeof head &&
+                 fwrite(data, wide * sizeof *data, rows, f) == rows;
+    must(fclose(f) == 0 && whole, path);
     free(data);
 }
 
