@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define RANKS_MAX 4096
+#define SECOND 1000000000LL
 
 enum { OPT_NODES = 256, OPT_ACCEL, OPT_TAG, OPT_GRACE };
 
@@ -58,7 +59,7 @@ static int take(struct launch_options *options, int option, const char *word)
         if (!read_count(optarg, 0, 86400, &count))
             return cmd_usage(
                 "launch", "--grace %s: want seconds from 0 to 86400", optarg);
-        options->grace_ns = count * 1000000000LL;
+        options->grace_ns = options->stop_ns = count * SECOND;
         return CMD_OK;
     case OPT_ACCEL:
         options->spec = optarg;
@@ -100,7 +101,8 @@ static int parse(int argc, char **argv, struct launch_options *options)
 
 int cmd_launch(int argc, char **argv)
 {
-    struct launch_options options = {.nodes = 1, .grace_ns = 10 * 1000000000LL};
+    struct launch_options options = {
+        .nodes = 1, .grace_ns = 10 * SECOND, .stop_ns = 30 * SECOND};
     accel_settings_t *settings;
     int rc;
 

@@ -13,6 +13,7 @@ struct launch_options {
     const char *spec; /* NULL: none given */
     bool tag;         /* "[rank] " before each line */
     int64_t grace_ns; /* what the others have after the first failure */
+    int64_t stop_ns;  /* what all have after SIGTERM, SIGINT or SIGHUP */
     char *const *argv;
 };
 
@@ -24,6 +25,11 @@ struct sink {
     int fd;
     bool midline; /* the last byte written was not the end of a line */
     bool broken;  /* nobody reads any more */
+    int error;    /* the errno of the first write that failed, or 0 */
+    /* Called while nobody takes what is to be written, so that signals and
+     * deadlines are served; false: give up. */
+    bool (*stalled)(void *context);
+    void *context;
 };
 
 /* One pipe of one rank. */

@@ -5,19 +5,51 @@
 #include "launch.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#define STALL_MS 100
+
+/*
+ * Who reads no more is not told what is lost, as by any tool; anything else,
+ * such as a full disk, is said once. The ranks go on then: days of work are
+ * worth more than their log, which may find room again.
+ */
+static void write_failed(struct sink *sink, int error)
+{
+    if (error == EPIPE)
+        sink->broken = true;
+    else if (!sink->error)
+        fprintf(stderr,
+                "accel: launch: cannot write the ranks' output: %s; what they "
+                "say is lost\n",
+                strerror(error));
+    if (!sink->error)
+        sink->error = error;
+}
+
+/*
+ * A reader that stops must not stop the launcher too. A pipe that can be
+ * written to takes PIPE_BUF bytes without waiting.
+ */
 static void write_all(struct sink *sink, const char *data, size_t bytes)
 {
     while (bytes > 0 && !sink->broken) {
-        ssize_t n = write(sink->fd, data, bytes);
-        if (n < 0 && errno == EINTR)
+        struct pollfd p = {.fd = sink->fd, .events = POLLOUT};
+        if (poll(&p, 1, STALL_MS) == 0) {
+            if (!sink->stalled(sink->context))
+                write_failed(sink, EPIPE);
+            continue;
+        }
+        ssize_t n = write(sink->fd, data, bytes < PIPE_BUF ? bytes : PIPE_BUF);
+        if (n < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
         if (n < 0) {
-            sink->broken = true;
+            write_failed(sink, errno);
             return;
         }
         data += n;

@@ -17,6 +17,7 @@
 #define SECOND 1000000000LL
 #define KILL_AFTER (5 * SECOND)  /* from SIGTERM to SIGKILL */
 #define DRAIN_AFTER (1 * SECOND) /* for output after the last rank's end */
+#define TWICE_AFTER (SECOND / 4) /* timeout(1) sends its signal twice */
 
 enum stage { STAGE_RUN = 0, STAGE_GRACE, STAGE_TERM, STAGE_KILL };
 
@@ -33,6 +34,8 @@ struct run {
     enum stage stage;   /* how far the ending of the others is */
     int64_t deadline;   /* of this stage; INT64_MAX: none */
     uint64_t forwarded; /* signals that were passed on, a bit each */
+    int64_t passed[65]; /* when */
+    bool stopped;       /* by SIGTERM, SIGINT or SIGHUP from outside */
 };
 
 static int64_t now_ns(void)
@@ -50,6 +53,14 @@ static void signal_all(struct run *run, int number)
             kill(-run->ranks[r].pid, number);
 }
 
+/* Standard error may be the pipe that nobody reads: then nothing is said. */
+static bool can_say(void)
+{
+    struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+    return poll(&p, 1, 0) > 0;
+}
+
 /* ---- the ending of the others ---------------------------------------------
  */
 
@@ -64,8 +75,10 @@ static void next_stage(struct run *run)
         signal_all(run, SIGCONT); /* a stopped rank would not see it */
         break;
     case STAGE_TERM:
-        fprintf(stderr, "accel: launch: killing %d rank%s that did not end\n",
-                run->running, run->running == 1 ? "" : "s");
+        if (can_say())
+            fprintf(stderr,
+                    "accel: launch: killing %d rank%s that did not end\n",
+                    run->running, run->running == 1 ? "" : "s");
         run->stage = STAGE_KILL;
         run->deadline = INT64_MAX;
         signal_all(run, SIGKILL);
@@ -80,7 +93,9 @@ static void first_failure(struct run *run, int status)
 {
     run->failed = true;
     run->status = status;
-    if (run->running == 0)
+    /* A clock that runs already is not set again: who saves after SIGTERM has
+     * its time also when another has not handled it. */
+    if (run->running == 0 || run->stage != STAGE_RUN)
         return;
     run->stage = STAGE_GRACE;
     run->deadline = now_ns() + run->options->grace_ns;
@@ -88,9 +103,12 @@ static void first_failure(struct run *run, int status)
 
 static void complain(struct run *run, int rank, const char *what)
 {
+    if (!can_say())
+        return;
     fprintf(stderr, "accel: launch: rank %d on %s %s", rank, server_node(rank),
             what);
-    if (run->running > 0 && run->options->grace_ns > 0)
+    if (run->running > 0 && run->options->grace_ns > 0 &&
+        run->stage == STAGE_RUN)
         fprintf(stderr, "; the others have %.9g s to end",
                 (double)run->options->grace_ns / 1e9);
     fputc('\n', stderr);
@@ -150,26 +168,63 @@ static void check_abort(struct run *run)
     if (run->failed || !server_aborted(&rank, &status))
         return;
     snprintf(what, sizeof what, "asked for an abort with status %d", status);
-    fprintf(stderr, "accel: launch: rank %d on %s %s\n", rank,
-            server_node(rank), what);
+    if (can_say())
+        fprintf(stderr, "accel: launch: rank %d on %s %s\n", rank,
+                server_node(rank), what);
     first_failure(run, status & 255 ? status & 255 : 1);
-    next_stage(run);
+    if (run->stage < STAGE_TERM)
+        next_stage(run);
 }
 
 /* ---- signals --------------------------------------------------------------
  */
 
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/*
+ * Who asks the ranks to end wants them to be gone some time later, also those
+ * that do not listen; what ignores SIGINT may yet act on SIGTERM.
+ */
+static void start_clock(struct run *run, int number)
+{
+    int64_t now = now_ns();
+
+    run->stopped = true;
+    if (run->running == 0 || run->stage >= STAGE_TERM)
+        return;
+    if (run->stage == STAGE_RUN)
+        run->deadline = now + later(run->options->stop_ns, KILL_AFTER);
+    else if (number == SIGTERM)
+        run->deadline = later(run->deadline, now + KILL_AFTER);
+    run->stage = number == SIGTERM ? STAGE_TERM : STAGE_GRACE;
+}
+
+static void kill_all(struct run *run)
+{
+    run->stage = STAGE_KILL;
+    if (run->running > 0)
+        run->deadline = INT64_MAX;
+    signal_all(run, SIGKILL);
+}
+
 static void pass_on(struct run *run, int number)
 {
+    int64_t now = now_ns(), before = run->passed[number];
     bool again = run->forwarded >> number & 1;
 
-    run->forwarded |= 1ULL << number;
-    if (number == SIGINT && again) { /* the second Ctrl-C */
-        run->stage = STAGE_KILL;
-        signal_all(run, SIGKILL);
+    if (again && (number == SIGINT || number == SIGTERM)) {
+        if (now - before > TWICE_AFTER) /* the second Ctrl-C */
+            kill_all(run);
         return;
     }
+    run->forwarded |= 1ULL << number;
+    run->passed[number] = now;
     signal_all(run, number);
+    if (number == SIGINT || number == SIGTERM || number == SIGHUP)
+        start_clock(run, number);
     if (number == SIGTSTP)
         raise(SIGSTOP);
 }
@@ -232,9 +287,7 @@ static void start_all(struct run *run)
     for (int r = 0; r < run->options->size; r++)
         if (!start_rank(run, r, &status)) {
             first_failure(run, status);
-            run->stage = STAGE_KILL;
-            run->deadline = INT64_MAX;
-            signal_all(run, SIGKILL);
+            kill_all(run);
             break;
         }
     input_started(&run->input);
@@ -302,6 +355,32 @@ static void serve(struct run *run)
         take_signals(run);
 }
 
+/* While nobody reads the output. */
+static bool stalled(void *context)
+{
+    struct run *run = context;
+
+    check_abort(run);
+    take_signals(run);
+    if (now_ns() < run->deadline)
+        return true;
+    /* A slow reader gets all, unless somebody wants an end. */
+    if (run->running == 0)
+        return !run->stopped;
+    next_stage(run);
+    return true;
+}
+
+/* The status when the ranks have done well but were not heard. */
+static int output_status(const struct run *run)
+{
+    int error = run->out.error ? run->out.error : run->err.error;
+
+    if (!error)
+        return 0;
+    return error == EPIPE ? 128 + SIGPIPE : 1;
+}
+
 static void loop(struct run *run)
 {
     while (run->running > 0 || streams_open(run)) {
@@ -322,10 +401,11 @@ static bool prepare(struct run *run, const struct launch_options *options)
 {
     size_t size = (size_t)options->size;
 
-    *run = (struct run){.options = options,
-                        .out = {.fd = STDOUT_FILENO},
-                        .err = {.fd = STDERR_FILENO},
-                        .deadline = INT64_MAX};
+    *run = (struct run){
+        .options = options,
+        .out = {.fd = STDOUT_FILENO, .stalled = stalled, .context = run},
+        .err = {.fd = STDERR_FILENO, .stalled = stalled, .context = run},
+        .deadline = INT64_MAX};
     run->ranks = calloc(size, sizeof *run->ranks);
     run->polls = calloc(4 + 2 * size, sizeof *run->polls);
     run->signals = proc_signals();
@@ -357,5 +437,5 @@ int launch_run(const struct launch_options *options)
     guard_stop();
     free(run.ranks);
     free(run.polls);
-    return run.status;
+    return run.status ? run.status : output_status(&run);
 }

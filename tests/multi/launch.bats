@@ -252,11 +252,110 @@ LISTEN
     wait_for "$dir/r.0"
     wait_for "$dir/r.1"
     kill -INT "$pid"
-    sleep 0.5
+    sleep 1
     kill -INT "$pid"
     rc=0
     wait "$pid" || rc=$?
     [ "$rc" -eq 137 ]
+}
+
+# Starts two ranks that do nothing about the signals named.
+start_deaf() {
+    rm -f "$dir"/r.*
+    env --default-signal=INT,HUP accel launch -n 2 --grace "$1" bash -c \
+        "trap '' $2"'; echo ready >"$TMPDIR/r.$PMIX_RANK"
+        while :; do sleep 0.1; done' >"$dir/out" 2>&1 3>&- &
+    pid=$!
+    wait_for "$dir/r.0"
+    wait_for "$dir/r.1"
+}
+
+# The end of $pid within 60 s, with status $1.
+ends_with() {
+    local i rc=0
+    for i in $(seq 600); do
+        kill -0 "$pid" 2>/dev/null || break
+        sleep 0.1
+    done
+    ! kill -0 "$pid" 2>/dev/null
+    wait "$pid" || rc=$?
+    [ "$rc" -eq "$1" ] || { cat "$dir/out"; return 1; }
+}
+
+@test "ranks that do not act on a signal are killed" {
+    for s in TERM INT HUP; do
+        start_deaf 1 'TERM INT HUP'
+        kill -$s "$pid"
+        ends_with 137
+        grep -q 'killing 2 ranks that did not end' "$dir/out"
+    done
+    # what ignores Ctrl-C may yet act on SIGTERM
+    start_deaf 1 INT
+    kill -INT "$pid"
+    ends_with 143
+    ! grep killing "$dir/out"
+    gone 'sleep 0.1'
+}
+
+@test "a second SIGTERM kills, but not that of timeout(1)" {
+    start_deaf 1000 TERM
+    kill -TERM "$pid"
+    sleep 1
+    kill -TERM "$pid"
+    ends_with 137
+    # it signals its child and then the whole group
+    run timeout -k 30 2 accel launch -n 2 bash -c \
+        'trap "sleep 1; echo saved; exit 0" TERM; while :; do sleep 0.1; done'
+    [ "$(grep -cx saved <<<"$output")" -eq 2 ]
+}
+
+@test "one rank's end by SIGTERM leaves the other its time to save" {
+    accel launch -n 2 bash -c \
+        '[ $PMIX_RANK = 0 ] || { echo up >"$TMPDIR/r.1"; exec sleep 316; }
+        trap "sleep 3; echo saved; exit 0" TERM; echo up >"$TMPDIR/r.0"
+        while :; do sleep 0.1; done' >"$dir/out" 2>&1 3>&- &
+    pid=$!
+    wait_for "$dir/r.0"
+    wait_for "$dir/r.1"
+    kill -TERM "$pid"
+    ends_with 143
+    grep -qx saved "$dir/out"
+}
+
+@test "a reader that stops does not stop the launcher" {
+    mkfifo "$dir/pipe"
+    exec 8<>"$dir/pipe" # nobody reads it
+    accel launch -n 2 --grace 1 bash -c 'trap "" TERM
+        echo up >"$TMPDIR/r.$PMIX_RANK"; yes' >"$dir/pipe" 2>&1 3>&- 8>&- &
+    pid=$!
+    wait_for "$dir/r.0"
+    wait_for "$dir/r.1"
+    kill -TERM "$pid"
+    ends_with 137
+    exec 8>&-
+}
+
+@test "output that cannot be written is told, once" {
+    rc=0
+    launch -n 2 sh -c 'echo hi; sleep 0.1; echo on' >/dev/full 2>"$dir/err" ||
+        rc=$?
+    [ "$rc" -eq 1 ]
+    [ "$(wc -l <"$dir/err")" -eq 1 ]
+    grep -q "cannot write the ranks' output: No space left" "$dir/err"
+    # the ranks go on, and the first failure of a rank has the word
+    rc=0
+    launch -n 2 sh -c "echo hi; sleep 0.5; echo >'$dir/end'; exit 7" \
+        >/dev/full 2>/dev/null || rc=$?
+    [ "$rc" -eq 7 ]
+    [ -e "$dir/end" ]
+    rc=0
+    launch -n 2 sh -c 'echo hi >&2' 2>/dev/full || rc=$?
+    [ "$rc" -eq 1 ]
+    # no reader: quietly
+    run bash -c 'set -o pipefail
+        timeout 30 accel launch -n 2 sh -c "sleep 1; echo hi" | true'
+    [ "$status" -eq 141 ]
+    [ -z "$output" ]
 }
 
 @test "nothing is left, however it ends" {
