@@ -229,10 +229,13 @@ static accel_status_t look_at_peer(accel_comm_t *c, const ax_wait_t *wait,
     const char *broken = c->inter->net->ops->failed(c->inter->net->self, k);
     bool awaited = wait->nodes && wait->nodes[k];
     int leader = c->rank_at[c->node_first[k]];
-    char how[96];
+    char who[96];
 
-    if (broken && !peer->failed_ns)
+    if (broken && !peer->failed_ns) {
         peer->failed_ns = now;
+        ax_log(AX_LOG_DEBUG, "comm: the connection to %s: %s",
+               ax_job_who(c->job, leader, who, sizeof who), broken);
+    }
     if (peer->left_ns) {
         uint64_t since = peer->left_ns;
         if (!awaited || now - since < GRACE_NS)
@@ -241,8 +244,9 @@ static accel_status_t look_at_peer(accel_comm_t *c, const ax_wait_t *wait,
     }
     if (!broken || now - peer->failed_ns < (awaited ? EXPLAIN_NS : GRACE_NS))
         return ACCEL_OK;
-    snprintf(how, sizeof how, "connection lost: %s", broken);
-    return ax_raise_gone(c, leader, how);
+    /* No transport can tell the one from the other, and none says why. */
+    return ax_raise_gone(
+        c, leader, "the connection to it was lost: it died, or its node did");
 }
 
 accel_status_t ax_inter_poll(accel_comm_t *c, ax_wait_t *wait, bool slow)

@@ -103,6 +103,19 @@ rank $dead on $(node_of "$dead" "$ranks" "$nodes") $words" <<<"$output" || {
     [[ $output == *"ranks 0 1 3 were waiting in it"* ]]
 }
 
+@test "between nodes the end of a rank is told in words of the user" {
+    local how
+    for how in kill exit0; do
+        run on 4 4 "$die" $how 2
+        all_name 4 2 4 "is gone \\(the connection to it was lost: it died, \
+or its node did\\)"
+        [[ $output != *ndpoint* ]]
+    done
+    # what the transport says is there for who wants it
+    MP_DEBUG=1 run on 4 4 "$die" kill 2
+    [[ $output == *"debug"*"comm: the connection to rank 2 on n2: "* ]]
+}
+
 @test "so is one that crashes, and one that ends without closing" {
     local nodes how
     for nodes in 1 2 4; do

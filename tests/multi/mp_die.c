@@ -215,6 +215,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", accel_last_error()->text);
         return 1;
     }
+    if (getenv("MP_DEBUG"))
+        ax_log_setup(AX_LOG_DEBUG, accel_comm_rank(comm), "");
     rank = accel_comm_rank(comm);
     size = accel_comm_size(comm);
     take_way(getenv("MP_WAY"));
