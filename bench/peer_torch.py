@@ -1,10 +1,12 @@
 # PyTorch's side of bench_optim, bench_convert and bench_loader: one round, in
 # the lines that bench/README describes. One thread, as the other side has.
 import sys
+import tempfile
 import time
 
+import numpy
 import torch
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 TURNS = 3
 
@@ -44,17 +46,46 @@ def convert():
              6e-9 * count / best(lambda: back.copy_(out)))
 
 
+class Rows(Dataset):
+    """Samples of an array in a file, one at a time, as its users read them."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, i):
+        return torch.from_numpy(numpy.array(self.rows[i]))
+
+
+def epochs(case, data, shuffle):
+    batches = DataLoader(data, batch_size=32, shuffle=shuffle)
+
+    def epoch():
+        for _ in batches:
+            pass
+
+    show(case, "Msamples/s", 1e-6 * len(data) / best(epoch))
+
+
 def loader():
-    samples = 64 << 10  # slower, so fewer: it is a rate
-    data = TensorDataset(torch.zeros(samples, 64))
-    for name, shuffle in (("shuffled", True), ("in-order", False)):
-        batches = DataLoader(data, batch_size=32, shuffle=shuffle)
-
-        def epoch():
-            for _ in batches:
-                pass
-
-        show(f"{name}-32x64-f32", "Msamples/s", 1e-6 * samples / best(epoch))
+    rows = numpy.zeros((16 << 10, 64), "f4")  # slower, so fewer: it is a rate
+    data = TensorDataset(torch.from_numpy(rows))
+    epochs("shuffled-32x64-f32", data, True)
+    epochs("in-order-32x64-f32", data, False)
+    with tempfile.TemporaryDirectory() as folder:
+        numpy.save(folder + "/x.npy", rows)
+        data = Rows(numpy.load(folder + "/x.npy", mmap_mode="r"))
+        epochs("npy-shuffled-32x64-f32", data, True)
+        try:
+            import h5py
+        except ImportError:
+            return
+        with h5py.File(folder + "/x.h5", "w") as f:
+            f["x"] = rows
+        with h5py.File(folder + "/x.h5", "r") as f:
+            epochs("hdf5-shuffled-32x64-f32", Rows(f["x"]), True)
 
 
 torch.set_num_threads(1)
