@@ -6,6 +6,8 @@
 #include "bench.h"
 
 #include <accel.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 enum { SAMPLES = 256 << 10, WIDTH = 64, BATCH = 32, TURNS = 3 };
 
@@ -20,9 +22,14 @@ static void load(void *context)
 {
     source_t *s = context;
     accel_batch_t batch;
+    accel_status_t st;
 
-    while (accel_loader_next(s->loader, &batch) == ACCEL_OK)
+    while ((st = accel_loader_next(s->loader, &batch)) == ACCEL_OK)
         s->sum += (double)((const float *)batch.data[0])[0];
+    if (st != ACCEL_END) {
+        fprintf(stderr, "bench_loader: %s\n", accel_last_error()->text);
+        exit(1);
+    }
 }
 
 static void copy(void *context)

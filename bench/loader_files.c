@@ -141,9 +141,11 @@ static void load(void *context)
 {
     source_t *s = context;
     accel_batch_t batch;
+    accel_status_t st;
 
-    while (accel_loader_next(s->loader, &batch) == ACCEL_OK)
+    while ((st = accel_loader_next(s->loader, &batch)) == ACCEL_OK)
         s->sum += (double)((const float *)batch.data[0])[0];
+    must(st == ACCEL_END, accel_last_error()->text);
 }
 
 static void copy(void *context)

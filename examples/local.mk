@@ -31,3 +31,7 @@ tests_unit_test_digits_LDADD = $(unit_ldadd)
 multi_tests += tests/multi/digits.bats
 cluster_tests += tests/cluster/digits.bats
 EXTRA_DIST += tests/digits.bash
+
+unit_tests += tests/unit/test_minimal
+tests_unit_test_minimal_CPPFLAGS = $(unit_cppflags) -I$(top_srcdir)
+tests_unit_test_minimal_LDADD = $(unit_ldadd)

@@ -19,7 +19,7 @@ static void backward(const accel_batch_t *batch, float seed)
 
 int main(void)
 {
-    const accel_field_t field = {"point", ACCEL_F32, 2};
+    const accel_field_t f = {"point", ACCEL_F32, 2};
     const accel_param_options_t *param =
         ACCEL_PARAM(.name = "w", .ndim = 1, .shape = {2}, .data = w, .grad = g);
     accel_t *acc = NULL;
@@ -28,24 +28,24 @@ int main(void)
     accel_dataset_t *set = NULL;
     accel_loader_t *train = NULL;
     accel_batch_t batch;
-
     for (int i = 0; i < N; i++)
         points[i][1] = 3 * (points[i][0] = (float)i / N) + 2;
     int bad =
-        accel_open(NULL, &acc) || /* 1 */
-        accel_model_create(acc, &m) || accel_model_add(m, param, NULL) ||
+        accel_open(NULL, &acc) || accel_model_create(acc, &m) || /* 1 */
+        accel_model_add(m, param, NULL) ||
         accel_optimizer_create(ACCEL_OPTIMIZER(.lr = 0.05), &opt) ||
-        accel_dataset_from_memory(&field, (const void *[]){points}, 1, N,
-                                  &set) ||
+        accel_dataset_from_memory(&f, (const void *[]){points}, 1, N, &set) ||
         accel_loader_create(set, ACCEL_LOADER(.batch_size = 16), &train) ||
         accel_prepare(acc, ACCEL_PREPARE(.model = m, .optimizer = opt, /* 2 */
                                          .loader = train));
-    while (!bad && accel_loader_epoch(train) < EPOCHS)
-        while (!bad && accel_loader_next(train, &batch) == ACCEL_OK) {
-            backward(&batch, accel_backward_begin(acc)); /* 3 */
-            bad = accel_backward_end(acc) ||             /* 4 */
-                  accel_optimizer_step(opt) || accel_optimizer_zero_grad(opt);
-        }
+    while (!bad && accel_loader_epoch(train) < EPOCHS) {
+        accel_status_t st = accel_loader_next(train, &batch);
+        if ((bad = st < 0) || st == ACCEL_END) /* an error; an epoch's end */
+            continue;
+        backward(&batch, accel_backward_begin(acc)); /* 3 */
+        bad = accel_backward_end(acc) ||             /* 4 */
+              accel_optimizer_step(opt) || accel_optimizer_zero_grad(opt);
+    }
     if (bad)
         fprintf(stderr, "minimal: %s\n", accel_last_error()->text);
     else

@@ -88,8 +88,9 @@ static void gather_epoch(accel_t *accel, accel_loader_t *loader,
     accel_batch_t batch;
     uint64_t next = 0, *all;
     size_t count;
+    accel_status_t st;
 
-    while (accel_loader_next(loader, &batch) == ACCEL_OK) {
+    while ((st = accel_loader_next(loader, &batch)) == ACCEL_OK) {
         accel_rows_t mine = {batch.index, batch.count, 1, ACCEL_U64};
         if (!went_well(finding,
                        accel_gather_for_metrics(accel, loader, &mine,
@@ -101,6 +102,8 @@ static void gather_epoch(accel_t *accel, accel_loader_t *loader,
                       (unsigned long long)next, (unsigned long long)all[i]);
         free(all);
     }
+    if (st != ACCEL_END && !went_well(finding, st))
+        return;
     if (next != samples)
         wrong(finding, "%llu rows of %llu samples", (unsigned long long)next,
               (unsigned long long)samples);
