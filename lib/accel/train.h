@@ -90,7 +90,9 @@ ACCEL_API accel_dtype_t accel_compute_dtype(const accel_t *accel);
 ACCEL_API accel_status_t accel_wait_for_everyone(accel_t *accel);
 
 /* What stands between the two is run by rank 0 first, then by the others,
- * which wait no longer than the setting "timeout". */
+ * which wait no longer than the setting "timeout". ACCEL_ERR_STATE, on all
+ * ranks: an end without a begin; a second begin, which ends what the first
+ * began. */
 ACCEL_API accel_status_t accel_main_first_begin(accel_t *accel);
 ACCEL_API accel_status_t accel_main_first_end(accel_t *accel);
 
@@ -116,7 +118,10 @@ ACCEL_API accel_status_t accel_check_trigger(accel_t *accel, bool *set);
  *
  * accel_open() installs a handler for these two signals, after which they no
  * longer end the process; a handler that was there before is called as well,
- * and accel_close() puts it back. signal=none installs nothing.
+ * and accel_close() puts it back. A program that does not ask can still be
+ * ended: when one of the two comes again 10 s or more after its first time, the
+ * disposition from before accel_open() is put back and gets the signal.
+ * signal=none installs nothing.
  */
 ACCEL_API bool accel_should_stop(const accel_t *accel);
 

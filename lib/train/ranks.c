@@ -12,14 +12,37 @@ accel_status_t accel_wait_for_everyone(accel_t *accel)
 }
 
 /* Everybody passes one barrier: rank 0 after its work, the others before. */
+static accel_status_t main_first(accel_t *accel, bool waits)
+{
+    return waits ? accel_comm_barrier(accel->comm) : ACCEL_OK;
+}
+
 accel_status_t accel_main_first_begin(accel_t *accel)
 {
-    return accel_is_main(accel) ? ACCEL_OK : accel_comm_barrier(accel->comm);
+    accel_status_t st;
+
+    if (accel->main_first) {
+        /* The others still wait in their first begin: let them come here. */
+        accel->main_first = false;
+        st = main_first(accel, accel_is_main(accel));
+        return st != ACCEL_OK
+                   ? st
+                   : ax_fail(ACCEL_ERR_STATE,
+                             "main_first: begun already; call "
+                             "accel_main_first_end() before the next begin");
+    }
+    st = main_first(accel, !accel_is_main(accel));
+    accel->main_first = st == ACCEL_OK;
+    return st;
 }
 
 accel_status_t accel_main_first_end(accel_t *accel)
 {
-    return accel_is_main(accel) ? accel_comm_barrier(accel->comm) : ACCEL_OK;
+    if (!accel->main_first)
+        return ax_fail(ACCEL_ERR_STATE, "main_first: not begun; call "
+                                        "accel_main_first_begin() first");
+    accel->main_first = false;
+    return main_first(accel, accel_is_main(accel));
 }
 
 /* stdio would cut a long line in several writes, which mix with those of

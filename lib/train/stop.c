@@ -1,7 +1,8 @@
 /*
  * Being told to stop. A handler only raises a flag, which the next step hands
- * round; the program saves and leaves when it sees fit. State is the
- * process's, as signals are.
+ * round; the program saves and leaves when it sees fit. One that never asks
+ * can still be ended: the signal does what it did before when it comes again
+ * later on. State is the process's, as signals are.
  */
 #include "train_priv.h"
 
@@ -15,7 +16,8 @@
 #define MARGIN_S 90
 
 typedef struct caught {
-    int signal; /* 0: none */
+    int signal;            /* 0: none */
+    atomic_llong first_ns; /* when it came first, 0: never */
     struct sigaction before;
 } caught_t;
 
@@ -28,7 +30,9 @@ static struct {
 } stop;
 
 static atomic_int signalled;
+static atomic_llong patience_ns = AX_STOP_PATIENCE_NS;
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2, "a handler must not lock");
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "a handler must not lock");
 
 /* The handler that the program had before goes on working. */
 static void pass_on(const struct sigaction *before, int signal, siginfo_t *info,
@@ -40,14 +44,40 @@ static void pass_on(const struct sigaction *before, int signal, siginfo_t *info,
         before->sa_handler(signal);
 }
 
+/* Slurm sends SIGTERM twice at once, and after the signal that announces the
+ * end: neither must end a rank that saves. Someone who sends the same one again
+ * after a while means it. */
+static bool is_insisted(caught_t *caught)
+{
+    long long now = (long long)ax_now_ns(), first = 0;
+
+    if (atomic_compare_exchange_strong(&caught->first_ns, &first, now))
+        return false;
+    return now - first >= atomic_load(&patience_ns);
+}
+
+/* The signal is blocked while its handler runs: what was before gets it as
+ * soon as the handler returns. */
+static void give_up(const caught_t *caught)
+{
+    sigaction(caught->signal, &caught->before, NULL);
+    raise(caught->signal);
+}
+
 static void note(int signal, siginfo_t *info, void *context)
 {
     int saved = errno;
 
     atomic_store_explicit(&signalled, signal, memory_order_relaxed);
-    for (size_t i = 0; i < AX_ARRAY_SIZE(stop.caught); i++)
-        if (stop.caught[i].signal == signal)
-            pass_on(&stop.caught[i].before, signal, info, context);
+    for (size_t i = 0; i < AX_ARRAY_SIZE(stop.caught); i++) {
+        caught_t *c = &stop.caught[i];
+        if (c->signal != signal)
+            continue;
+        if (is_insisted(c))
+            give_up(c);
+        else
+            pass_on(&c->before, signal, info, context);
+    }
     errno = saved;
 }
 
@@ -96,6 +126,11 @@ void ax_stop_close(void)
             sigaction(c->signal, &c->before, NULL);
         c->signal = 0;
     }
+}
+
+void ax_stop_set_patience(uint64_t ns)
+{
+    atomic_store(&patience_ns, (long long)ns);
 }
 
 /* Another step and a save must fit before the end. */

@@ -119,7 +119,8 @@ struct accel {
     bool stop;
     char *saved; /* where the state of `saved_step` was saved last */
     uint64_t saved_step;
-    int trigger; /* atomic: set from any thread */
+    bool main_first; /* between its begin and its end */
+    int trigger;     /* atomic: set from any thread */
 };
 
 /* ---- model.c, compare.c -------------------------------------------------- */
@@ -169,6 +170,11 @@ accel_status_t ax_stop_open(int signal);
 
 /* Gives the signals back to those who had them. */
 void ax_stop_close(void);
+
+/* A signal that comes again this long after it first came, or later, is not
+ * caught any more. The setter is for tests. */
+#define AX_STOP_PATIENCE_NS 10000000000LL
+void ax_stop_set_patience(uint64_t ns);
 
 #define AX_STOP_TIME 1000 /* larger than any signal */
 

@@ -1,4 +1,5 @@
-# mandoc: the manual is valid mdoc, down to warnings.
+# mandoc: the manual is valid mdoc, down to warnings, and every function has its
+# parentheses.
 . "$(dirname "$0")/lint.bash"
 MANDOC=${MANDOC:-mandoc}
 need_program "$MANDOC" mandoc
@@ -8,4 +9,6 @@ while IFS= read -r page; do
     grep -v 'referenced manual not found' "$scratch/out" >"$scratch/kept"
     complain_lines <"$scratch/kept"
 done < <(find man -name '*.[1-8]' | sort)
+# Each takes one name: a second one would stand there without parentheses.
+complain_lines < <(grep -nE '^\.(Xr|Fn) .* , [a-z]' man/*.[1-8])
 verdict

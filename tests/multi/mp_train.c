@@ -259,6 +259,12 @@ static void case_together(void)
     printf("first %d\n", accel_rank(accel));
     fflush(stdout);
     OK(accel_main_first_end(accel));
+    /* Wrong uses are the same on all ranks, and nobody is left waiting. */
+    CHECK(accel_main_first_end(accel) == ACCEL_ERR_STATE);
+    OK(accel_main_first_begin(accel));
+    CHECK(accel_main_first_begin(accel) == ACCEL_ERR_STATE);
+    CHECK(accel_main_first_end(accel) == ACCEL_ERR_STATE);
+    OK(accel_wait_for_everyone(accel));
     OK(accel_wait_for_everyone(accel));
 }
 

@@ -2,7 +2,9 @@
  * on working. */
 #include "unit/train_rig.h"
 
+#include "train/train_priv.h"
 #include <signal.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -125,6 +127,79 @@ static void none_installs_nothing(void **state)
     rig_close(&rig);
 }
 
+/* What a child that never asks accel_should_stop() dies of. */
+static int deadly_signal(const char *spec, uint64_t patience_ns,
+                         const int *signals, size_t count)
+{
+    int status;
+    pid_t child = fork();
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        accel_t *accel;
+        shut_out_environment();
+        if (accel_open(ACCEL_OPTIONS(.spec = spec), &accel) != ACCEL_OK)
+            _exit(99);
+        ax_stop_set_patience(patience_ns);
+        for (size_t i = 0; i < count; i++) {
+            raise(signals[i]);
+            usleep(2000);
+        }
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFSIGNALED(status))
+        return WTERMSIG(status);
+    assert_int_equal(WEXITSTATUS(status), 0);
+    return 0;
+}
+
+static void a_signal_that_comes_again_later_ends_it(void **state)
+{
+    static const struct {
+        const char *spec;
+        uint64_t patience_ns;
+        int signals[2];
+        size_t count;
+        int deadly; /* 0: lives on */
+    } cases[] = {
+        {"no", 1000000, {SIGTERM}, 1, 0},
+        {"no", 1000000, {SIGTERM, SIGTERM}, 2, SIGTERM},
+        {"no", 1000000, {SIGUSR2, SIGUSR2}, 2, SIGUSR2},
+        {"no", 1000000, {SIGUSR2, SIGTERM}, 2, 0},
+        /* Twice at once, as Slurm does, is once. */
+        {"no", AX_STOP_PATIENCE_NS, {SIGTERM, SIGTERM}, 2, 0},
+        {"signal=none", AX_STOP_PATIENCE_NS, {SIGTERM}, 1, SIGTERM},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        assert_int_equal(deadly_signal(cases[i].spec, cases[i].patience_ns,
+                                       cases[i].signals, cases[i].count),
+                         cases[i].deadly);
+}
+
+static void a_signal_that_comes_again_is_the_programs(void **state)
+{
+    struct sigaction action = {.sa_handler = own_handler}, now;
+    rig_t rig;
+
+    (void)state;
+    sigaction(SIGTERM, &action, NULL);
+    rig_open(&rig, &(rig_options_t){0});
+    ax_stop_set_patience(0);
+    own_calls = 0;
+    raise(SIGTERM);
+    assert_int_equal(own_calls, 1);
+    raise(SIGTERM);
+    assert_int_equal(own_calls, 2);
+    sigaction(SIGTERM, NULL, &now);
+    assert_true(now.sa_handler == own_handler);
+    ax_stop_set_patience(AX_STOP_PATIENCE_NS);
+    rig_close(&rig);
+    signal(SIGTERM, SIG_DFL);
+}
+
 /* The end of the job, as the plugin and Slurm hand it over. */
 static void the_end_of_the_job_stops(void **state)
 {
@@ -158,6 +233,8 @@ int main(void)
         cmocka_unit_test(own_handlers_still_run),
         cmocka_unit_test(a_later_handler_is_left_in_place),
         cmocka_unit_test(none_installs_nothing),
+        cmocka_unit_test(a_signal_that_comes_again_later_ends_it),
+        cmocka_unit_test(a_signal_that_comes_again_is_the_programs),
         cmocka_unit_test(the_end_of_the_job_stops),
     };
 

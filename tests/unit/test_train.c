@@ -485,6 +485,10 @@ static void a_world_of_one(void **state)
     OK(accel_wait_for_everyone(rig.accel));
     OK(accel_main_first_begin(rig.accel));
     OK(accel_main_first_end(rig.accel));
+    assert_int_equal(accel_main_first_end(rig.accel), ACCEL_ERR_STATE);
+    OK(accel_main_first_begin(rig.accel));
+    assert_int_equal(accel_main_first_begin(rig.accel), ACCEL_ERR_STATE);
+    assert_int_equal(accel_main_first_end(rig.accel), ACCEL_ERR_STATE);
 
     bool set;
     OK(accel_check_trigger(rig.accel, &set));
