@@ -70,6 +70,10 @@ bool server_env(int rank, char ***env);
 /* The rank that called PMIx_Abort and its status; false: none did. */
 bool server_aborted(int *rank, int *status);
 
+/* Tells the ranks that this one's process has ended: those that wait for it
+ * in the exchange at start-up would not find out. */
+void server_ended(int rank);
+
 void server_stop(void);
 
 /* ---- launch_env.c: the ranks' environment ---------------------------------

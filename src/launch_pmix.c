@@ -443,6 +443,29 @@ bool server_aborted(int *rank, int *status)
     return true;
 }
 
+void server_ended(int rank)
+{
+    static struct reply reply = REPLY_INIT;
+    pmix_proc_t proc = proc_of(rank);
+    pmix_info_t info[2];
+    bool yes = true;
+
+    PMIX_INFO_CONSTRUCT(&info[0]);
+    PMIX_INFO_CONSTRUCT(&info[1]);
+    PMIX_INFO_LOAD(&info[0], PMIX_EVENT_AFFECTED_PROC, &proc, PMIX_PROC);
+    /* Only for who asks for it by name: MPI would take it for a failure. */
+    PMIX_INFO_LOAD(&info[1], PMIX_EVENT_NON_DEFAULT, &yes, PMIX_BOOL);
+    watch(true);
+    pmix_status_t rc =
+        PMIx_Notify_event(PMIX_EVENT_PROC_TERMINATED, &proc,
+                          PMIX_RANGE_NAMESPACE, info, 2, answer, &reply);
+    rc = wait_for(&reply, rc);
+    watch(false);
+    PMIX_INFO_DESTRUCT(&info[0]);
+    PMIX_INFO_DESTRUCT(&info[1]);
+    failed("telling of a rank's end", rc);
+}
+
 void server_stop(void)
 {
     static struct reply reply = REPLY_INIT;

@@ -151,6 +151,8 @@ static void reap(struct run *run, int r)
     guard_remove(rank->pid);
     rank->ended = true;
     run->running--;
+    if (run->running > 0)
+        server_ended(r);
     if (info.si_code != CLD_EXITED || info.si_status != 0)
         failure(run, r, &info);
     if (run->running == 0)

@@ -18,7 +18,8 @@
  *   here.
  * - PMIX_COLLECT_DATA counts by being there, not by its value.
  * - Events do not cross nodes under Slurm, and an event that a client sends
- *   kills the step: not used.
+ *   kills the step: not used. But accel launch sends one when a process ends,
+ *   since no fence ends for a rank that never was a client.
  * - What PMIx 4.2 knows of each rank is gone for the second program that one
  *   task runs ("srun sh -c './prepare; ./train'"); what it knows of the whole
  *   job is still there. PMIx_Resolve_peers() then hangs: not used. The first
@@ -35,6 +36,7 @@
 #include <pmix.h>
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +51,7 @@ static struct {
     bool open;
     pid_t owner; /* a forked child must not finalize for its parent */
     pmix_proc_t me;
+    atomic_int ended; /* the first rank that accel launch saw end, plus one */
 } session;
 
 static accel_status_t fail_pmix(accel_status_t st, pmix_status_t rc,
@@ -194,6 +197,46 @@ static void finalize(void)
     PMIx_Finalize(NULL, 0);
 }
 
+/* On PMIx's thread. */
+static void on_end(size_t id, pmix_status_t status, const pmix_proc_t *source,
+                   pmix_info_t info[], size_t ninfo, pmix_info_t *results,
+                   size_t nresults, pmix_event_notification_cbfunc_fn_t done,
+                   void *data)
+{
+    (void)id;
+    (void)status;
+    (void)source;
+    (void)results;
+    (void)nresults;
+    for (size_t i = 0; i < ninfo; i++) {
+        const pmix_proc_t *who = info[i].value.data.proc;
+        int none = 0;
+        if (PMIX_CHECK_KEY(&info[i], PMIX_EVENT_AFFECTED_PROC) &&
+            info[i].value.type == PMIX_PROC && who &&
+            who->rank < AX_JOB_RANKS_MAX)
+            atomic_compare_exchange_strong(&session.ended, &none,
+                                           (int)who->rank + 1);
+    }
+    if (done)
+        done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, data);
+}
+
+static void on_registered(pmix_status_t status, size_t id, void *data)
+{
+    (void)status; /* without it the timeout ends the wait */
+    (void)id;
+    (void)data;
+}
+
+static void listen_for_ends(void)
+{
+    pmix_status_t code = PMIX_EVENT_PROC_TERMINATED;
+
+    if (strncmp(session.me.nspace, "accel.launch.", 13) == 0)
+        PMIx_Register_event_handler(&code, 1, NULL, 0, on_end, on_registered,
+                                    NULL);
+}
+
 static accel_status_t start_session(void)
 {
     if (session.open && session.owner == getpid())
@@ -220,6 +263,7 @@ static accel_status_t start_session(void)
     }
     session.open = true;
     session.owner = getpid();
+    listen_for_ends();
     if (atexit(finalize) != 0) {
         finalize();
         return ax_fail(ACCEL_ERR_NOMEM, "job: no memory for an exit handler");
@@ -295,17 +339,40 @@ static void fence_done(pmix_status_t rc, void *data)
         fence_destroy(fence);
 }
 
-/* False: not finished within `seconds`; the fence is then the callback's. */
+#define TICK_NS 50000000 /* between looks at the news */
+#define LATE_TICKS 10    /* for the fence's own end after a rank's */
+
+static struct timespec after(int64_t ns)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    ns += t.tv_nsec;
+    t.tv_sec += ns / 1000000000;
+    t.tv_nsec = ns % 1000000000;
+    return t;
+}
+
+/*
+ * False: not finished within `seconds`, or a rank has ended; the fence is then
+ * the callback's. Who ends right after the fence is no reason to give up: the
+ * fence's end has come before the news, or comes now.
+ */
 static bool fence_wait(struct fence *fence, int64_t seconds, pmix_status_t *rc)
 {
-    struct timespec until;
+    struct timespec until = after(seconds * 1000000000), tick;
+    int late = 0;
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += seconds;
     pthread_mutex_lock(&fence->lock);
-    while (!fence->finished &&
-           pthread_cond_timedwait(&fence->changed, &fence->lock, &until) == 0)
-        ;
+    while (!fence->finished && late < LATE_TICKS) {
+        tick = after(TICK_NS);
+        bool last = tick.tv_sec > until.tv_sec;
+        if (pthread_cond_timedwait(&fence->changed, &fence->lock,
+                                   last ? &until : &tick) != 0 &&
+            last)
+            break;
+        late += atomic_load(&session.ended) != 0;
+    }
     bool finished = fence->finished;
     fence->abandoned = !finished;
     *rc = fence->rc;
@@ -315,17 +382,90 @@ static bool fence_wait(struct fence *fence, int64_t seconds, pmix_status_t *rc)
     return finished;
 }
 
-static accel_status_t fail_timeout(int64_t seconds)
+/* Has that rank published? Asks the server, which knows only of its own. */
+static bool is_here(int rank, const char *key)
 {
+    pmix_value_t *value = NULL;
+    pmix_proc_t proc = proc_of((uint32_t)rank);
+    pmix_info_t info[2];
+    bool yes = true;
+    int seconds = 1;
+
+    PMIX_INFO_CONSTRUCT(&info[0]);
+    PMIX_INFO_CONSTRUCT(&info[1]);
+    PMIX_INFO_LOAD(&info[0], PMIX_IMMEDIATE, &yes, PMIX_BOOL);
+    PMIX_INFO_LOAD(&info[1], PMIX_TIMEOUT, &seconds, PMIX_INT);
+    pmix_status_t rc = PMIx_Get(&proc, key, info, 2, &value);
+    PMIX_INFO_DESTRUCT(&info[0]);
+    PMIX_INFO_DESTRUCT(&info[1]);
+    if (rc == PMIX_SUCCESS)
+        PMIX_VALUE_RELEASE(value);
+    return rc == PMIX_SUCCESS;
+}
+
+#define MISSING_SHOWN 4
+
+/* Names the ranks of this server that have not come. */
+static void list_missing(const accel_job_t *job, const char *key, char *text,
+                         size_t room)
+{
+    pmix_status_t rc;
+    char *list = get_text(PMIX_RANK_WILDCARD, PMIX_LOCAL_PEERS, &rc);
+    char *rest = list, *word, who[96];
+    size_t used = 0;
+    int missing = 0;
+
+    text[0] = '\0';
+    while (list && (word = strsep(&rest, ",")) && missing <= MISSING_SHOWN) {
+        int rank = atoi(word);
+        if (rank < 0 || rank >= job->size || rank == job->rank ||
+            is_here(rank, key))
+            continue;
+        bool more = missing++ == MISSING_SHOWN;
+        int n = snprintf(text + used, room - used, "%s%s",
+                         more          ? " and more"
+                         : missing > 1 ? ", "
+                                       : "",
+                         more ? "" : ax_job_who(job, rank, who, sizeof who));
+        if (n < 0 || (size_t)n >= room - used)
+            break;
+        used += (size_t)n;
+    }
+    if (list && !missing)
+        snprintf(text, room, "none of this node");
+    free(list);
+}
+
+static accel_status_t fail_timeout(const accel_job_t *job, const char *key,
+                                   int64_t seconds)
+{
+    char missing[280];
+
+    list_missing(job, key, missing, sizeof missing);
     return ax_fail(ACCEL_ERR_TIMEOUT,
                    "job: not all ranks reached the exchange at start-up in "
-                   "%lld s (setting \"timeout\"; Slurm itself waits 300 s, or "
-                   "what SLURM_PMIX_TIMEOUT says)",
-                   (long long)seconds);
+                   "%lld s%s%s (setting \"timeout\"; Slurm itself waits 300 s, "
+                   "or what SLURM_PMIX_TIMEOUT says)",
+                   (long long)seconds, missing[0] ? "; missing: " : "",
+                   missing);
+}
+
+static accel_status_t fail_unfinished(const accel_job_t *job, const char *key,
+                                      int64_t seconds)
+{
+    int ended = atomic_load(&session.ended) - 1;
+    char who[96];
+
+    if (ended < 0 || ended >= job->size)
+        return fail_timeout(job, key, seconds);
+    return ax_fail(ACCEL_ERR_PEER,
+                   "job: %s ended before the exchange at start-up",
+                   ax_job_who(job, ended, who, sizeof who));
 }
 
 /* *whole: nobody has left during the fence. */
-static accel_status_t collect(const accel_job_t *job, bool *whole)
+static accel_status_t collect(const accel_job_t *job, const char *key,
+                              bool *whole)
 {
     int64_t seconds = ax_settings_int(job->settings, "timeout");
     struct fence *fence = fence_create();
@@ -345,11 +485,11 @@ static accel_status_t collect(const accel_job_t *job, bool *whole)
     } else if (!fence_wait(fence, seconds, &rc)) {
         /* `info` may still be read: it holds no memory, and PMIx has copied
          * it into its message. */
-        return fail_timeout(seconds);
+        return fail_unfinished(job, key, seconds);
     }
     PMIX_INFO_DESTRUCT(&info);
     if (rc == PMIX_ERR_TIMEOUT)
-        return fail_timeout(seconds);
+        return fail_timeout(job, key, seconds);
     *whole = rc == PMIX_SUCCESS;
     if (rc != PMIX_SUCCESS && rc != PMIX_ERR_PARTIAL_SUCCESS)
         return fail_pmix(ACCEL_ERR_PEER, rc, "the exchange at start-up");
@@ -438,7 +578,7 @@ static accel_status_t pmix_allgather(accel_job_t *job,
     snprintf(key, sizeof key, "accel.boot.%d", generation++);
     if ((st = publish(key, mine, bytes)) != ACCEL_OK)
         return st;
-    if ((st = collect(job, &whole)) != ACCEL_OK)
+    if ((st = collect(job, key, &whole)) != ACCEL_OK)
         return st;
     /* When a rank has left, the record that is missing tells which. */
     for (int r = 0; r < job->size && st == ACCEL_OK; r++)

@@ -47,6 +47,36 @@ setup() {
     [ "$(grep -c 'rank 1 on .* ended before the exchange' <<<"$output")" -eq 2 ]
 }
 
+@test "so does one that ends before it opens the job, however it ends" {
+    for end in 'exit 0' 'exit 3' 'sleep 1; exit 0' 'kill -9 $$'; do
+        # far less than the timeout, and than the launcher's patience
+        run timeout 60 accel launch -n 3 --nodes 2 --grace 1000 sh -c \
+            "[ \$PMIX_RANK != 1 ] || { $end; }; exec '$job'"
+        [ "$status" -ne 0 ]
+        [ "$(grep -c 'rank 1 on n0 ended before the exchange at start-up' \
+            <<<"$output")" -eq 2 ]
+    done
+    # one that opens the job and closes it without the exchange
+    run timeout 60 accel launch -n 3 --grace 1000 sh -c \
+        "[ \$PMIX_RANK != 1 ] || exec '$job' --no-exchange; exec '$job'"
+    [ "$status" -eq 1 ]
+    [ "$(grep -c 'rank 1 on .* ended before the exchange at start-up' \
+        <<<"$output")" -eq 2 ]
+}
+
+@test "one that does not come is named when the time is over" {
+    run env ACCEL_TIMEOUT=2 timeout 60 accel launch -n 8 --grace 0 sh -c \
+        "[ \$PMIX_RANK -lt 1 ] || exec sleep 317; exec '$job'"
+    [ "$status" -eq 1 ]
+    grep -q 'start-up in 2 s; missing: rank 1 on [^,]*, rank 2 on .*, rank 4 on [^ ,]* and more (setting' \
+        <<<"$output"
+    run env ACCEL_TIMEOUT=2 timeout 60 accel launch -n 3 sh -c \
+        "[ \$PMIX_RANK != 1 ] || exec sleep 6; exec '$job'"
+    [ "$status" -eq 1 ]
+    [ "$(grep -c 'in 2 s; missing: rank 1 on [^ ,]* (setting' <<<"$output")" \
+        -eq 2 ]
+}
+
 @test "a job may be opened again" {
     run timeout 60 accel launch -n 3 --nodes 2 "$job" --reopen
     [ "$status" -eq 0 ]
