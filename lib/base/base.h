@@ -6,6 +6,7 @@
 
 #include <accel/base.h>
 #include <accel/settings.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <sys/types.h>
 
@@ -23,7 +24,7 @@ accel_status_t ax_fail(accel_status_t status, const char *format, ...)
     ACCEL_PRINTF(2, 3);
 
 /* The same for a system call that failed with `err` (an errno value): its
- * text is appended as ": No space left on device". */
+ * text is appended as ": No space left on device", EFBIG's with what to do. */
 accel_status_t ax_fail_sys(accel_status_t status, int err, const char *format,
                            ...) ACCEL_PRINTF(3, 4);
 
@@ -71,6 +72,25 @@ uint64_t ax_settings_hash(const accel_settings_t *s);
 void ax_settings_brief(const accel_settings_t *s, char *out, size_t room);
 
 /* ---- io.c: files --------------------------------------------------------- */
+
+/*
+ * Opens for reading a file that comes from outside: never waits for the other
+ * end of a pipe. Anything but a regular file (and /dev/null, which is how
+ * people say "none") is ACCEL_ERR_IO, as is what open(2) refuses.
+ */
+accel_status_t ax_open_regular(const char *path, int *fd);
+
+/*
+ * Between begin and end a write past RLIMIT_FSIZE is EFBIG in this thread and
+ * no signal; what the program does about SIGXFSZ stays as it was. Nests.
+ */
+typedef struct ax_xfsz {
+    sigset_t mask; /* of the thread, before */
+    bool pending;  /* one waits that is none of ours */
+} ax_xfsz_t;
+
+void ax_xfsz_begin(ax_xfsz_t *guard);
+void ax_xfsz_end(const ax_xfsz_t *guard);
 
 /* Whole reads and writes, retried on EINTR and short counts. ACCEL_ERR_IO with
  * `path` (for the text only) in it; reading past the end is an error. */

@@ -1,6 +1,7 @@
 /* The error record: one per thread, written where a failure is detected. */
 #include "base.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -67,6 +68,13 @@ static void append(int used, const char *tail)
     *at = '\0';
 }
 
+static void append_words(const char *words)
+{
+    size_t used = strlen(record.text);
+
+    snprintf(record.text + used, sizeof record.text - used, "%s", words);
+}
+
 accel_status_t ax_fail_sys(accel_status_t status, int err, const char *format,
                            ...)
 {
@@ -77,6 +85,9 @@ accel_status_t ax_fail_sys(accel_status_t status, int err, const char *format,
     va_end(args);
     char reason[128];
     append(n, strerror_r(err, reason, sizeof reason));
+    /* A limit of the file system is out of reach for most files. */
+    if (err == EFBIG)
+        append_words(" (see ulimit -f)");
     record.status = status;
     record.sys_errno = err;
     return status;

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Linux moves at most 2 GiB less a page in one call; smaller pieces also
@@ -19,41 +21,93 @@ static size_t piece(size_t left)
     return left < PIECE ? left : PIECE;
 }
 
+/* ---- writing beside a limit ---------------------------------------------- */
+
+static bool is_pending(void)
+{
+    sigset_t set;
+
+    return sigpending(&set) == 0 && sigismember(&set, SIGXFSZ) == 1;
+}
+
+void ax_xfsz_begin(ax_xfsz_t *guard)
+{
+    sigset_t only;
+
+    sigemptyset(&only);
+    sigaddset(&only, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &only, &guard->mask);
+    guard->pending = is_pending();
+}
+
+/* The kernel sends it to the thread that writes: nobody else can get it. */
+void ax_xfsz_end(const ax_xfsz_t *guard)
+{
+    const struct timespec now = {0};
+    sigset_t only;
+    int err = errno;
+
+    sigemptyset(&only);
+    sigaddset(&only, SIGXFSZ);
+    while (!guard->pending && is_pending() &&
+           sigtimedwait(&only, NULL, &now) < 0 && errno == EINTR)
+        ;
+    pthread_sigmask(SIG_SETMASK, &guard->mask, NULL);
+    errno = err;
+}
+
+static accel_status_t fail_write(int err, const char *path)
+{
+    return ax_fail_sys(ACCEL_ERR_IO, err, "io: %s: writing failed", path);
+}
+
+/* ---- whole transfers ----------------------------------------------------- */
+
 accel_status_t ax_write_full(int fd, const void *data, size_t bytes,
                              const char *path)
 {
     const char *p = data;
+    accel_status_t st = ACCEL_OK;
+    ax_xfsz_t guard;
 
-    while (bytes > 0) {
+    ax_xfsz_begin(&guard);
+    while (bytes > 0 && st == ACCEL_OK) {
         ssize_t n = write(fd, p, piece(bytes));
         if (n < 0 && errno == EINTR)
             continue;
-        if (n <= 0)
-            return ax_fail_sys(ACCEL_ERR_IO, n < 0 ? errno : EIO,
-                               "io: %s: writing failed", path);
+        if (n <= 0) {
+            st = fail_write(n < 0 ? errno : EIO, path);
+            continue;
+        }
         p += n;
         bytes -= (size_t)n;
     }
-    return ACCEL_OK;
+    ax_xfsz_end(&guard);
+    return st;
 }
 
 accel_status_t ax_pwrite_full(int fd, const void *data, size_t bytes,
                               off_t offset, const char *path)
 {
     const char *p = data;
+    accel_status_t st = ACCEL_OK;
+    ax_xfsz_t guard;
 
-    while (bytes > 0) {
+    ax_xfsz_begin(&guard);
+    while (bytes > 0 && st == ACCEL_OK) {
         ssize_t n = pwrite(fd, p, piece(bytes), offset);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n <= 0)
-            return ax_fail_sys(ACCEL_ERR_IO, n < 0 ? errno : EIO,
-                               "io: %s: writing failed", path);
+        if (n <= 0) {
+            st = fail_write(n < 0 ? errno : EIO, path);
+            continue;
+        }
         p += n;
         offset += n;
         bytes -= (size_t)n;
     }
-    return ACCEL_OK;
+    ax_xfsz_end(&guard);
+    return st;
 }
 
 accel_status_t ax_pread_full(int fd, void *data, size_t bytes, off_t offset,
@@ -192,16 +246,38 @@ static accel_status_t read_rest(int fd, const char *path, size_t max,
     return ACCEL_OK;
 }
 
+static bool is_null_device(const struct stat *sb)
+{
+    return S_ISCHR(sb->st_mode) && sb->st_rdev == makedev(1, 3);
+}
+
+accel_status_t ax_open_regular(const char *path, int *fd)
+{
+    struct stat sb;
+
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (*fd < 0 && errno == ENXIO) /* a socket */
+        return ax_fail(ACCEL_ERR_IO, "io: %s: no regular file", path);
+    if (*fd < 0)
+        return ax_fail_sys(ACCEL_ERR_IO, errno, "io: %s: cannot be opened",
+                           path);
+    if (fstat(*fd, &sb) == 0 && (S_ISREG(sb.st_mode) || is_null_device(&sb)))
+        return ACCEL_OK;
+    close(*fd);
+    *fd = -1;
+    return ax_fail(ACCEL_ERR_IO, "io: %s: no regular file", path);
+}
+
 accel_status_t ax_read_file(const char *path, size_t max, char **data,
                             size_t *bytes)
 {
     *data = NULL;
     *bytes = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return ax_fail_sys(ACCEL_ERR_IO, errno, "io: %s: cannot be opened",
-                           path);
-    accel_status_t st = read_rest(fd, path, max, data, bytes);
+    int fd;
+    accel_status_t st = ax_open_regular(path, &fd);
+    if (st != ACCEL_OK)
+        return st;
+    st = read_rest(fd, path, max, data, bytes);
     close(fd);
     if (st != ACCEL_OK) {
         free(*data);

@@ -48,6 +48,9 @@ void ax_log(ax_level_t level, const char *format, ...)
     used = strlen(line); /* vsnprintf may have cut it */
     line[used++] = '\n';
     /* Nothing can be done about a closed standard error. */
+    ax_xfsz_t guard;
+    ax_xfsz_begin(&guard); /* standard error may be a file */
     ssize_t ignored = write(STDERR_FILENO, line, used);
     (void)ignored;
+    ax_xfsz_end(&guard);
 }

@@ -93,6 +93,12 @@ static accel_status_t check_room(size_t bytes)
     return ACCEL_OK;
 }
 
+static accel_status_t no_room(size_t bytes, int err)
+{
+    return ax_fail_sys(ACCEL_ERR_NOMEM, err,
+                       "net: %zu bytes of shared memory wanted", bytes);
+}
+
 accel_status_t ax_seg_grow(ax_seg_t *seg, size_t bytes, uint64_t *offset)
 {
     if (bytes > (size_t)1 << 62)
@@ -101,9 +107,12 @@ accel_status_t ax_seg_grow(ax_seg_t *seg, size_t bytes, uint64_t *offset)
     accel_status_t status = check_room(bytes);
     if (status != ACCEL_OK)
         return status;
-    if (ftruncate(seg->fd, (off_t)(seg->file_bytes + bytes)) != 0)
-        return ax_fail_sys(ACCEL_ERR_NOMEM, errno,
-                           "net: %zu bytes of shared memory wanted", bytes);
+    ax_xfsz_t guard;
+    ax_xfsz_begin(&guard); /* ulimit -f counts for a memfd too */
+    int rc = ftruncate(seg->fd, (off_t)(seg->file_bytes + bytes));
+    ax_xfsz_end(&guard);
+    if (rc != 0)
+        return no_room(bytes, errno);
     *offset = seg->file_bytes;
     seg->file_bytes += bytes;
     return ACCEL_OK;
@@ -111,17 +120,17 @@ accel_status_t ax_seg_grow(ax_seg_t *seg, size_t bytes, uint64_t *offset)
 
 accel_status_t ax_seg_take(const ax_seg_t *seg, uint64_t offset, size_t bytes)
 {
+    ax_xfsz_t guard;
     int err;
 
     if (bytes == 0)
         return ACCEL_OK;
+    ax_xfsz_begin(&guard);
     do
         err = posix_fallocate(seg->fd, (off_t)offset, (off_t)bytes);
     while (err == EINTR);
-    if (err)
-        return ax_fail_sys(ACCEL_ERR_NOMEM, err,
-                           "net: %zu bytes of shared memory wanted", bytes);
-    return ACCEL_OK;
+    ax_xfsz_end(&guard);
+    return err ? no_room(bytes, err) : ACCEL_OK;
 }
 
 void ax_seg_punch(ax_seg_t *seg, uint64_t offset, size_t bytes)

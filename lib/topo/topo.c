@@ -26,11 +26,11 @@ int ax_topo_numa_of(hwloc_topology_t hw, hwloc_const_cpuset_t set)
 
 static accel_status_t use_xml(hwloc_topology_t hw, const char *xml)
 {
-    int fd = open(xml, O_RDONLY | O_CLOEXEC);
+    int fd;
 
-    /* hwloc says only that it failed. */
-    if (fd < 0)
-        return ax_fail_sys(ACCEL_ERR_IO, errno, "topo: %s", xml);
+    /* hwloc says only that it failed, and would wait at a pipe. */
+    if (ax_open_regular(xml, &fd) != ACCEL_OK)
+        return ax_fail_prefix(ACCEL_ERR_IO, "topo");
     close(fd);
     if (hwloc_topology_set_xml(hw, xml) != 0)
         return ax_fail(ACCEL_ERR_IO,

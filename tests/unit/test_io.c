@@ -145,7 +145,7 @@ static void errors_name_the_file(void **state)
                      ACCEL_ERR_IO);
     assert_int_equal(accel_last_error()->sys_errno, ENOENT);
     assert_int_equal(ax_read_file("/", 10, &back, &bytes), ACCEL_ERR_IO);
-    assert_int_equal(accel_last_error()->sys_errno, EISDIR);
+    assert_non_null(strstr(accel_last_error()->text, "no regular file"));
     assert_int_equal(ax_fsync_dir("/nonexistent"), ACCEL_ERR_IO);
     assert_int_equal(ax_fsync_dir(dir), ACCEL_OK);
     assert_int_equal(ax_write_file(dir, "x", 1), ACCEL_ERR_IO); /* a folder */
@@ -211,6 +211,84 @@ static void short_writes_and_signals(void **state)
     assert_int_equal(total[0], sizeof data);
 }
 
+/* The limit as a user sets it; what a program does about the signal, which
+ * is to die here, must not change. */
+static void a_limit_is_no_signal(void **state)
+{
+    struct rlimit old, tight;
+    struct sigaction after;
+    sigset_t pending;
+    char path[128], data[8192] = "";
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/f", dir);
+    signal(SIGXFSZ, SIG_DFL);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    tight = (struct rlimit){4096, old.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
+    accel_status_t st = ax_write_file(path, data, sizeof data);
+    int fd = open(path, O_CREAT | O_RDWR, 0600);
+    accel_status_t at = ax_pwrite_full(fd, data, 1, 4096, path);
+    setrlimit(RLIMIT_FSIZE, &old);
+    close(fd);
+    assert_int_equal(st, ACCEL_ERR_IO);
+    assert_int_equal(at, ACCEL_ERR_IO);
+    assert_int_equal(accel_last_error()->sys_errno, EFBIG);
+    assert_non_null(strstr(accel_last_error()->text,
+                           "/f: writing failed: File too large (see ulimit"));
+    sigaction(SIGXFSZ, NULL, &after);
+    assert_true(after.sa_handler == SIG_DFL);
+    sigpending(&pending);
+    assert_int_equal(sigismember(&pending, SIGXFSZ), 0);
+    pthread_sigmask(SIG_BLOCK, NULL, &pending);
+    assert_int_equal(sigismember(&pending, SIGXFSZ), 0);
+}
+
+/* One that the program keeps waiting for itself is not taken away. */
+static void a_pending_signal_stays(void **state)
+{
+    const struct timespec now = {0};
+    sigset_t only, pending;
+    ax_xfsz_t outer, inner;
+
+    (void)state;
+    sigemptyset(&only);
+    sigaddset(&only, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &only, NULL);
+    raise(SIGXFSZ);
+    ax_xfsz_begin(&outer);
+    ax_xfsz_begin(&inner);
+    ax_xfsz_end(&inner);
+    ax_xfsz_end(&outer);
+    sigpending(&pending);
+    assert_int_equal(sigismember(&pending, SIGXFSZ), 1);
+    assert_int_equal(sigtimedwait(&only, NULL, &now), SIGXFSZ);
+    pthread_sigmask(SIG_UNBLOCK, &only, NULL);
+}
+
+static void only_regular_files_are_read(void **state)
+{
+    char path[128], *data = (char *)1;
+    size_t bytes;
+    int fd;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/pipe", dir);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    const char *const paths[] = {path, dir, "/dev/zero"};
+    for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+        assert_int_equal(ax_read_file(paths[i], 99, &data, &bytes),
+                         ACCEL_ERR_IO);
+        assert_null(data);
+        assert_non_null(strstr(accel_last_error()->text, ": no regular file"));
+        assert_int_equal(ax_open_regular(paths[i], &fd), ACCEL_ERR_IO);
+        assert_int_equal(fd, -1);
+    }
+    assert_int_equal(ax_read_file("/dev/null", 99, &data, &bytes), ACCEL_OK);
+    assert_int_equal(bytes, 0);
+    free(data);
+}
+
 static void hash_and_clock(void **state)
 {
     (void)state;
@@ -232,6 +310,9 @@ int main(void)
         TEST(errors_name_the_file),
         TEST(offsets_and_the_end),
         TEST(short_writes_and_signals),
+        TEST(a_limit_is_no_signal),
+        TEST(a_pending_signal_stays),
+        TEST(only_regular_files_are_read),
         TEST(hash_and_clock),
     };
 

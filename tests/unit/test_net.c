@@ -230,6 +230,32 @@ static void the_file_grows_and_shrinks(void **state)
     end_joining(&j, 1);
 }
 
+static void a_limit_of_files_is_an_error(void **state)
+{
+    struct joiner j;
+    ax_meet_point_t point;
+    struct rlimit old, tight;
+    uint64_t offset;
+
+    (void)state;
+    prepare(&j, 1, &point, 10);
+    join_from(&j, 0, 1);
+    assert_int_equal(j.status, ACCEL_OK);
+    signal(SIGXFSZ, SIG_DFL);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    tight = (struct rlimit){4096, old.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
+    accel_status_t grow = ax_seg_grow(j.seg, 1 << 20, &offset);
+    accel_error_t error = *accel_last_error();
+    accel_status_t take = ax_seg_take(j.seg, 1 << 30, 1 << 20);
+    setrlimit(RLIMIT_FSIZE, &old);
+    assert_int_equal(grow, ACCEL_ERR_NOMEM);
+    assert_int_equal(take, ACCEL_ERR_NOMEM);
+    assert_non_null(strstr(error.text, "File too large (see ulimit -f)"));
+    assert_non_null(strstr(accel_last_error()->text, "see ulimit -f"));
+    end_joining(&j, 1);
+}
+
 /* ---- who lives
  * -----------------------------------------------------------------
  */
@@ -405,6 +431,7 @@ int main(void)
         cmocka_unit_test(who_does_not_come_is_missed),
         cmocka_unit_test(too_much_is_refused_on_all),
         cmocka_unit_test(the_file_grows_and_shrinks),
+        cmocka_unit_test(a_limit_of_files_is_an_error),
         cmocka_unit_test(deaths_are_seen),
         cmocka_unit_test(open_files_are_asked_for),
         cmocka_unit_test(modules_that_do_not_fit_are_refused),
