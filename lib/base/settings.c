@@ -50,6 +50,7 @@ bool ax_settings_set(void *arg, const ax_key_t *key, const char *text,
     return true;
 }
 
+/* What code passes may be what a user typed: the text calls it a SPEC. */
 static accel_status_t from_spec(accel_settings_t *s, accel_origin_t origin,
                                 const char *name, const char *spec)
 {
@@ -57,7 +58,8 @@ static accel_status_t from_spec(accel_settings_t *s, accel_origin_t origin,
     char error[AX_SPEC_ERROR];
 
     if (!ax_spec_parse(spec, ax_settings_set, &from, error, sizeof error))
-        return ax_fail(ACCEL_ERR_ARG, "settings: %s: %s", name, error);
+        return ax_fail(ACCEL_ERR_ARG, "settings: %s: %s",
+                       origin == ACCEL_ORIGIN_CODE ? "SPEC" : name, error);
     return ACCEL_OK;
 }
 
@@ -92,11 +94,13 @@ static accel_status_t read_all(accel_settings_t *s, const char *spec)
 
 accel_status_t accel_settings_load(const char *spec, accel_settings_t **out)
 {
+    accel_error_t before;
     size_t count;
 
     if (!out)
         return ax_fail(ACCEL_ERR_ARG, "settings: out is NULL");
     *out = NULL;
+    ax_error_get(&before);
     ax_spec_table(&count);
     accel_settings_t *s =
         calloc(1, sizeof *s + count * sizeof(struct ax_entry));
@@ -108,6 +112,7 @@ accel_status_t accel_settings_load(const char *spec, accel_settings_t **out)
         return st;
     }
     *out = s;
+    (void)ax_error_set(&before); /* a file that may be absent left its text */
     return ACCEL_OK;
 }
 

@@ -76,8 +76,9 @@ static accel_status_t set_lines(accel_settings_t *s, accel_origin_t origin,
     return ACCEL_OK;
 }
 
+/* `variable` named the file, and then it must be there; NULL: nobody did. */
 static accel_status_t from_file(accel_settings_t *s, accel_origin_t origin,
-                                const char *path)
+                                const char *path, const char *variable)
 {
     char *text;
     size_t bytes;
@@ -85,6 +86,8 @@ static accel_status_t from_file(accel_settings_t *s, accel_origin_t origin,
 
     if (st != ACCEL_OK) {
         int err = accel_last_error()->sys_errno;
+        if (variable)
+            return ax_fail_prefix(st, "settings: %s", variable);
         return err == ENOENT || err == ENOTDIR ? ACCEL_OK
                                                : ax_fail_prefix(st, "settings");
     }
@@ -118,13 +121,15 @@ accel_status_t ax_settings_user_file(accel_settings_t *s)
                        "settings: the path of the user's "
                        "accel.conf is longer than %zu bytes",
                        sizeof path - 1);
-    return from_file(s, ACCEL_ORIGIN_USER, path);
+    return from_file(s, ACCEL_ORIGIN_USER, path, NULL);
 }
 
 accel_status_t ax_settings_site_file(accel_settings_t *s)
 {
     const char *path = getenv("ACCEL_SITE_CONF");
 
-    return from_file(s, ACCEL_ORIGIN_SITE,
-                     path && *path ? path : AX_SYSCONF_DIR "/accel/accel.conf");
+    if (path && *path)
+        return from_file(s, ACCEL_ORIGIN_SITE, path, "ACCEL_SITE_CONF");
+    return from_file(s, ACCEL_ORIGIN_SITE, AX_SYSCONF_DIR "/accel/accel.conf",
+                     NULL);
 }

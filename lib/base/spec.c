@@ -19,7 +19,7 @@ static const ax_key_t table[] = {
      .kind = AX_KIND_INT,
      .alike = true,
      .fallback = "1",
-     .values = "a whole number >= 1",
+     .values = "a whole number from 1 to 2147483647",
      .min = 1,
      .max = INT32_MAX,
      .help = "batches whose gradients are added up before a step"},
@@ -27,9 +27,7 @@ static const ax_key_t table[] = {
      .kind = AX_KIND_NUM,
      .alike = true,
      .fallback = "0",
-     .values = "a number >= 0",
-     .min = 0,
-     .max = UINT64_MAX,
+     .values = "0, or a number from 1e-300 to 1e300",
      .help = "largest norm of all gradients together (0: no limit)"},
     {.name = "zero",
      .kind = AX_KIND_INT,
@@ -58,7 +56,7 @@ static const ax_key_t table[] = {
      .kind = AX_KIND_INT,
      .alike = true,
      .fallback = "0",
-     .values = "a whole number >= 0",
+     .values = "a whole number from 0 to 2147483647",
      .min = 0,
      .max = INT32_MAX,
      .help = "newest checkpoints that are kept (0: all)"},
@@ -78,7 +76,7 @@ static const ax_key_t table[] = {
      .kind = AX_KIND_INT,
      .alike = true,
      .fallback = "1800",
-     .values = "a whole number of seconds >= 1",
+     .values = "a whole number of seconds from 1 to 2147483647",
      .min = 1,
      .max = INT32_MAX,
      .help = "seconds that a rank waits for the others"},
@@ -225,7 +223,17 @@ static bool read_number(const char *s, double *out)
         return false;
     *out = strtod_l(s, NULL, c);
     freelocale(c);
-    return *out <= 1.7976931348623157e308; /* overflow gives infinity */
+    return true;
+}
+
+/* 0 means something else than a tiny number: rounding must not make it one. */
+static bool in_range(const char *s, double number)
+{
+    size_t zeros = strspn(s, "0.");
+
+    if (s[zeros] == '\0' || s[zeros] == 'e' || s[zeros] == 'E')
+        return true;
+    return number >= 1e-300 && number <= 1e300;
 }
 
 static const struct {
@@ -272,8 +280,7 @@ static bool read_value(const ax_key_t *key, const char *value, ax_value_t *out)
         out->number = (double)out->integer;
         return out->integer >= key->min && out->integer <= key->max;
     case AX_KIND_NUM:
-        return read_number(value, &out->number) &&
-               out->number >= (double)key->min;
+        return read_number(value, &out->number) && in_range(value, out->number);
     case AX_KIND_TEXT:
         return *value != '\0';
     case AX_KIND_SIGNAL:
@@ -323,12 +330,30 @@ const ax_key_t *ax_spec_lookup(const char *name, char *error, size_t room)
     return NULL;
 }
 
+static void want_value(const ax_key_t *key, char *error, size_t room)
+{
+    static const char *const kinds[] = {[AX_KIND_WORD] = "WORD",
+                                        [AX_KIND_INT] = "NUMBER",
+                                        [AX_KIND_NUM] = "NUMBER",
+                                        [AX_KIND_TEXT] = "PATH",
+                                        [AX_KIND_SIGNAL] = "SIGNAL"};
+    bool list = key->kind == AX_KIND_WORD || key->kind == AX_KIND_SIGNAL;
+
+    snprintf(error, room, "%s needs a value (%s=%s)%s%s", key->name, key->name,
+             kinds[key->kind], list ? "; one of: " : "",
+             list ? key->values : "");
+}
+
 /* Splits "key=value"; a first item without "=" is the precision. */
 static const ax_key_t *split_item(char *item, bool first, char **value,
                                   char *error, size_t room)
 {
     char *equals = strchr(item, '=');
 
+    if (!equals && ax_spec_find(item)) {
+        want_value(ax_spec_find(item), error, room);
+        return NULL;
+    }
     if (!equals && first) {
         *value = item;
         return ax_spec_find("precision");

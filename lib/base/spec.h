@@ -26,7 +26,7 @@
 typedef enum ax_kind {
     AX_KIND_WORD = 0, /* one of `values` */
     AX_KIND_INT,      /* a whole number in [min, max] */
-    AX_KIND_NUM,      /* a decimal number in [min, max] */
+    AX_KIND_NUM,      /* a decimal number: 0, or from 1e-300 to 1e300 */
     AX_KIND_TEXT,     /* anything but the empty text: a path */
     AX_KIND_SIGNAL    /* one of `values`; SIG in front and case do not matter */
 } ax_kind_t;
@@ -37,7 +37,7 @@ typedef struct ax_key {
     bool alike;           /* must be the same on all ranks */
     const char *fallback; /* the value when nobody sets it */
     const char *values;   /* WORD, SIGNAL: the list; else words for people */
-    uint64_t min, max;    /* INT, NUM */
+    uint64_t min, max;    /* INT */
     const char *why;      /* appended to errors; NULL: nothing to add */
     const char *help;     /* one line */
 } ax_key_t;
@@ -63,8 +63,7 @@ const ax_key_t *ax_spec_lookup(const char *name, char *error, size_t room);
 void ax_spec_env_name(const ax_key_t *key, char *out, size_t room);
 
 /*
- * Checks and reads one value. False: `error` holds "clip=-1: want a number
- * >= 0". On success out->text is `value` itself or a word of the table.
+ * Checks and reads one value. False: `error` holds "zero=1: want 0 (why)". On success out->text is `value` itself or a word of the table.
  */
 bool ax_spec_value(const ax_key_t *key, const char *value, ax_value_t *out,
                    char *error, size_t room);

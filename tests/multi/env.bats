@@ -6,7 +6,7 @@ setup() {
     : "${top_builddir:?use make check-multi}"
     unset PMIX_NAMESPACE SLURM_STEP_ID SLURM_STEP_NUM_TASKS SLURM_PROCID
     unset "${!ACCEL_@}"
-    export XDG_CONFIG_HOME=$BATS_TEST_TMPDIR ACCEL_SITE_CONF=$BATS_TEST_TMPDIR/none
+    export XDG_CONFIG_HOME=$BATS_TEST_TMPDIR ACCEL_SITE_CONF=/dev/null
 }
 
 # The value at a path such as job.size of the JSON in $output.

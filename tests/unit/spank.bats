@@ -68,7 +68,7 @@ words="no fp32 fp16 bf16"
     grep -q "fp16,clop=1: clop: no such setting; one of: precision accumulate" \
         <<<"$output"
     run timeout 20 srun --accel=timeout=0 ./train
-    refused "accel: srun: --accel=timeout=0: want a whole number of seconds >= 1"
+    refused "accel: srun: --accel=timeout=0: want a whole number of seconds from 1 to 2147483647"
     run timeout 20 srun --accel=signal=USR1 ./train
     [ "$status" -eq 255 ]
     grep -q "NCCL takes it" <<<"$output"

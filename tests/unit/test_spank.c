@@ -284,8 +284,9 @@ static const struct {
     const char *value, *text;
 } bad[] = {
     {"fp17", "--accel=fp17: no such precision; one of: no fp32 fp16 bf16\n"},
-    {"fp16,clip=-1", "--accel=fp16,clip=-1: clip=-1: want a number >= 0\n"},
-    {"clip=-1", "--accel=clip=-1: want a number >= 0\n"},
+    {"fp16,clip=-1", "--accel=fp16,clip=-1: clip=-1: want 0, or a number from "
+                     "1e-300 to 1e300\n"},
+    {"clip=-1", "--accel=clip=-1: want 0, or a number from 1e-300 to 1e300\n"},
     {"fp16,off", "--accel=fp16,off: \"off\": want KEY=VALUE\n"},
 };
 

@@ -47,7 +47,7 @@ static inline void shut_out_environment(void)
 
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
         unsetenv(names[i]);
-    setenv("ACCEL_SITE_CONF", "/nonexistent/accel.conf", 1);
+    setenv("ACCEL_SITE_CONF", "/dev/null", 1);
     setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
 }
 
