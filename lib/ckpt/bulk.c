@@ -94,6 +94,8 @@ static accel_status_t file_bytes(int fd, const char *path, uint64_t *bytes)
 
     if (fstat(fd, &sb) != 0)
         return ax_fail_sys(ACCEL_ERR_IO, errno, "ckpt: %s: cannot stat", path);
+    if (!S_ISREG(sb.st_mode))
+        return ax_fail(ACCEL_ERR_CORRUPT, "ckpt: %s: no regular file", path);
     *bytes = (uint64_t)sb.st_size;
     return ACCEL_OK;
 }

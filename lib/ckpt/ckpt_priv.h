@@ -270,9 +270,13 @@ accel_status_t ax_ckpt_check_files(const ax_manifest_t *m, int dir,
                                    const char *path, int part, int parts,
                                    uint64_t wait_ns);
 
-/* Is there a whole checkpoint at `path`? Part `part` of `parts` of the files
- * are read and every byte in them checked. */
-accel_status_t ax_ckpt_verify_part(const char *path, int part, int parts);
+/* Would a load of `dir` take this step? */
+bool ax_ckpt_is_complete(const char *dir, uint64_t step);
+
+/* Is there a whole checkpoint at `path`, of `step` unless NULL? Part `part` of
+ * `parts` of the files are read and every byte in them checked. */
+accel_status_t ax_ckpt_verify_part(const char *path, const uint64_t *step,
+                                   int part, int parts);
 
 /* ---- open.c, read.c: an open checkpoint ------------------------------------
  */

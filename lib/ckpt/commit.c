@@ -262,15 +262,25 @@ static void prune(const char *dir, uint64_t step, unsigned keep)
     free(entries);
 }
 
-void ax_commit_finish(const char *dir, uint64_t step, unsigned keep)
+/* What a load from `dir` takes, now that `step` is complete. */
+static uint64_t newest_complete(const char *dir, uint64_t step)
 {
     uint64_t *steps, newest = step;
     size_t count;
 
-    if (ax_ckpt_scan(dir, &steps, &count) == ACCEL_OK) {
-        newest = count && steps[count - 1] > step ? steps[count - 1] : step;
-        free(steps);
-    }
+    if (ax_ckpt_scan(dir, &steps, &count) != ACCEL_OK)
+        return step;
+    while (count && steps[count - 1] > step && newest == step)
+        if (ax_ckpt_is_complete(dir, steps[--count]))
+            newest = steps[count];
+    free(steps);
+    return newest;
+}
+
+void ax_commit_finish(const char *dir, uint64_t step, unsigned keep)
+{
+    uint64_t newest = newest_complete(dir, step);
+
     if (newest != step)
         ax_log(AX_LOG_WARN,
                "%s: saved step %" PRIu64 ", but a load from this directory "

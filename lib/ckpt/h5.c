@@ -1,7 +1,6 @@
 /* HDF5's setting up, its types and its errors. */
 #include "h5.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,27 +62,39 @@ accel_status_t ax_h5_close(ax_h5_t *h5, accel_status_t st)
     return st;
 }
 
-/* Keeps the innermost description, which is the cause. */
-static herr_t keep_first(unsigned n, const H5E_error2_t *error, void *context)
-{
-    char *text = context;
+struct cause {
+    char text[128]; /* the innermost description */
+    int err;        /* of the system call in it; 0: none */
+};
 
-    if (n == 0 && error->desc)
-        snprintf(text, 256, "%s", error->desc);
+/* HDF5 keeps errno inside its words, after names that may hold anything. */
+static herr_t keep_cause(unsigned n, const H5E_error2_t *error, void *context)
+{
+    static const char key[] = "errno = ";
+    struct cause *cause = context;
+    const char *desc = error->desc ? error->desc : "";
+
+    if (n == 0)
+        snprintf(cause->text, sizeof cause->text, "%.*s",
+                 (int)strcspn(desc, ":"), desc);
+    for (const char *at = desc; (at = strstr(at, key)) && !cause->err;) {
+        at += strlen(key);
+        for (const char *d = at; *d >= '0' && *d <= '9' && d < at + 5; d++)
+            cause->err = 10 * cause->err + (*d - '0');
+    }
     return 0;
 }
 
 accel_status_t ax_h5_fail(const ax_h5_t *h5, const char *doing)
 {
-    char text[256] = "HDF5 does not say why";
-    int err = errno;
+    struct cause cause = {.text = "HDF5 does not say why"};
 
-    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_first, text);
-    ax_fail(ACCEL_ERR_IO, "ckpt: %s: %s: %s", h5->path, doing, text);
-    accel_error_t error;
-    ax_error_get(&error);
-    error.sys_errno = err;
-    return ax_error_set(&error);
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_cause, &cause);
+    if (cause.err)
+        return ax_fail_sys(ACCEL_ERR_IO, cause.err, "ckpt: %s: %s", h5->path,
+                           doing);
+    return ax_fail(ACCEL_ERR_IO, "ckpt: %s: %s: %s", h5->path, doing,
+                   cause.text);
 }
 
 /* f16 and bf16 are no types of HDF5 1.10's own, but of its kind. */

@@ -34,7 +34,7 @@ accel_status_t ax_h5_create(ax_h5_t *h5, const char *path);
  */
 accel_status_t ax_h5_close(ax_h5_t *h5, accel_status_t st);
 
-/* A failure of HDF5 as ours, with its own words and errno. */
+/* A failure of HDF5 as ours, with the cause that it gives. */
 accel_status_t ax_h5_fail(const ax_h5_t *h5, const char *doing);
 
 /* The file's type for elements of `dtype`; to be closed with H5Tclose(). */

@@ -99,6 +99,9 @@ static accel_status_t check_file(const ax_file_t *f, int dir, const char *path,
 
     if (fd < 0 && errno == ENOENT)
         return ax_fail(ACCEL_ERR_CORRUPT, "%s: %s is missing", path, f->name);
+    if (fd < 0 && (errno == ELOOP || errno == ENXIO)) /* a link, a socket */
+        return ax_fail(ACCEL_ERR_CORRUPT, "%s: %s is no regular file", path,
+                       f->name);
     if (fd < 0)
         return ax_fail_sys(ACCEL_ERR_IO, errno, "%s: %s cannot be opened", path,
                            f->name);
@@ -159,6 +162,15 @@ static void look(const char *dir, accel_ckpt_entry_t *entry)
     if (fd >= 0)
         close(fd);
     ax_manifest_free(&m);
+}
+
+bool ax_ckpt_is_complete(const char *dir, uint64_t step)
+{
+    accel_ckpt_entry_t entry = {.step = step};
+
+    ax_ckpt_step_name(step, entry.name);
+    look(dir, &entry);
+    return entry.complete;
 }
 
 accel_status_t accel_ckpt_list(const char *dir, accel_ckpt_entry_t **entries,
@@ -234,7 +246,8 @@ static accel_status_t verify_index(const ax_manifest_t *m, const char *path)
     return ACCEL_OK;
 }
 
-accel_status_t ax_ckpt_verify_part(const char *path, int part, int parts)
+accel_status_t ax_ckpt_verify_part(const char *path, const uint64_t *step,
+                                   int part, int parts)
 {
     ax_manifest_t m;
     ax_reader_t reader = {.fd = -1};
@@ -243,7 +256,10 @@ accel_status_t ax_ckpt_verify_part(const char *path, int part, int parts)
     if (st != ACCEL_OK)
         return st;
     int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir < 0)
+    if (step && m.step != *step)
+        st = ax_fail(ACCEL_ERR_CORRUPT,
+                     "%s: its manifest is that of step %" PRIu64, path, m.step);
+    else if (dir < 0)
         st = ax_fail_sys(ACCEL_ERR_IO, errno, "%s: cannot be opened", path);
     else
         st = ax_reader_open(&reader, &m, dir, path);
@@ -263,5 +279,5 @@ accel_status_t accel_ckpt_verify(const char *path)
 {
     if (!path)
         return ax_fail(ACCEL_ERR_ARG, "ckpt: verify: no path was given");
-    return ax_ckpt_verify_part(path, 0, 1);
+    return ax_ckpt_verify_part(path, NULL, 0, 1);
 }

@@ -69,6 +69,9 @@ accel_status_t ax_reader_file(ax_reader_t *r, size_t file)
         close(r->fd);
     r->file = file;
     r->fd = ax_ckpt_openat(r->dir, name, O_RDONLY, AX_CKPT_VISIBLE_NS);
+    if (r->fd < 0 && (errno == ELOOP || errno == ENXIO))
+        return ax_fail(ACCEL_ERR_CORRUPT, "%s: %s is no regular file", r->path,
+                       name);
     if (r->fd < 0)
         return ax_fail_sys(ACCEL_ERR_IO, errno, "%s: %s cannot be opened",
                            r->path, name);

@@ -139,7 +139,7 @@ static accel_status_t make_way(struct draft *d)
     ax_ckpt_step_name(d->plan.step, name);
     accel_status_t st = ax_ckpt_join(path, sizeof path, d->plan.dir, name);
     if (st == ACCEL_OK)
-        st = ax_ckpt_verify_part(path, accel_comm_rank(d->comm),
+        st = ax_ckpt_verify_part(path, &d->plan.step, accel_comm_rank(d->comm),
                                  accel_comm_size(d->comm));
     st = ax_comm_agree(d->comm, st);
     if (st == ACCEL_OK)
@@ -147,7 +147,8 @@ static accel_status_t make_way(struct draft *d)
                        "ckpt: %s is there already, and complete; save another "
                        "step, or remove it",
                        path);
-    if (st != ACCEL_ERR_CORRUPT)
+    /* What a load passes over: see open.c. Moved aside, nothing is lost. */
+    if (st != ACCEL_ERR_CORRUPT && st != ACCEL_ERR_IO)
         return st;
     st = ACCEL_OK;
     if (is_root(d)) {
@@ -292,7 +293,10 @@ accel_status_t accel_ckpt_save(accel_comm_t *comm, const char *dir,
     if (!comm)
         return ax_fail(ACCEL_ERR_ARG, "ckpt: no communicator was given");
     struct draft *d = calloc(1, sizeof *d);
+    ax_xfsz_t guard;
     accel_status_t st;
+
+    ax_xfsz_begin(&guard); /* HDF5 and fallocate(2) write here too */
 
     if (d) {
         d->comm = comm;
@@ -312,5 +316,6 @@ accel_status_t accel_ckpt_save(accel_comm_t *comm, const char *dir,
         ax_manifest_free(&d->m);
     }
     free(d);
+    ax_xfsz_end(&guard);
     return st == ACCEL_OK ? st : say_where(st, dir, step);
 }

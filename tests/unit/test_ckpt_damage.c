@@ -1,6 +1,9 @@
 /* ckpt: what was flipped, cut, swapped or lost, and the way back. */
 #include "unit/ckpt_dir.h"
 
+#include <signal.h>
+#include <sys/resource.h>
+
 /* ---- damage ---- */
 
 static void every_flipped_byte_is_found(void **state)
@@ -218,6 +221,99 @@ static void damage_found_by_reading(void **state)
     accel_ckpt_close(ckpt);
 }
 
+/* Puts something else in the place of `path`. */
+static void replace(const char *path, int what)
+{
+    char cmd[600];
+
+    snprintf(cmd, sizeof cmd, "rm -rf %s", path);
+    assert_int_equal(system(cmd), 0);
+    if (what == 0)
+        assert_int_equal(mkfifo(path, 0600), 0);
+    else if (what == 1)
+        assert_int_equal(mkdir(path, 0700), 0);
+    else if (what == 2)
+        assert_int_equal(symlink(path, path), 0);
+    else if (what == 3)
+        assert_int_equal(symlink("../step-00000002/shard-00000.h5", path), 0);
+    else if (what == 4)
+        assert_int_equal(symlink("step-00000002", path), 0);
+}
+
+/* Whatever is in the way of step 3: a load goes to step 2 and does not hang,
+ * and the run that began there can save step 3. */
+static void what_load_refuses_save_moves_aside(void **state)
+{
+    static const char *const places[] = {"manifest", "shard-00000.h5", ""};
+    uint64_t step;
+
+    (void)state;
+    assert_int_equal(small_save(2, 0), ACCEL_OK);
+    for (size_t p = 0; p < ARRAY_SIZE(places); p++) {
+        for (int what = 0; what <= 5; what++) {
+            char path[512];
+            assert_int_equal(small_save(3, 0), ACCEL_OK);
+            strcpy(path, *places[p] ? in_step(3, places[p])
+                                    : in_dir("step-00000003"));
+            replace(path, what);
+            if (what == 5 && !*places[p])
+                continue; /* it is gone */
+            capture();
+            accel_status_t loaded = small_load(dir, &step);
+            accel_status_t saved = small_save(3, 0);
+            const char *said = captured();
+            if (loaded != ACCEL_OK || step != 2 || saved != ACCEL_OK)
+                fail_msg("%s, %d: load %d step %d, save %d: %s", path, what,
+                         loaded, (int)step, saved, accel_last_error()->text);
+            assert_non_null(strstr(said, "moving it to"));
+            assert_int_equal(accel_ckpt_verify(in_dir("step-00000003")), 0);
+            replace(in_dir("step-00000003"), 5);
+        }
+    }
+}
+
+static void only_complete_ones_are_newer(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir(in_dir("step-00000010"), 0700), 0);
+    capture();
+    assert_int_equal(small_save(3, 0), ACCEL_OK);
+    const char *said = captured();
+    if (strstr(said, "newer"))
+        fail_msg("%s", said);
+    assert_int_equal(small_save(7, 0), ACCEL_OK);
+    capture();
+    assert_int_equal(small_save(5, 0), ACCEL_OK);
+    assert_non_null(strstr(captured(), "takes step 7, which is newer"));
+}
+
+/* At any limit, with the signal deadly: an error that says so, or success. */
+static void a_limit_of_files_is_an_error(void **state)
+{
+    struct rlimit old;
+    size_t bytes, refused = 0;
+
+    (void)state;
+    assert_int_equal(small_save(1, 0), ACCEL_OK);
+    bytes = file_size(in_step(1, "shard-00000.h5"));
+    signal(SIGXFSZ, SIG_DFL);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    for (size_t i = 0; i <= 8; i++) {
+        struct rlimit tight = {bytes * i / 4, old.rlim_max};
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
+        accel_status_t st = small_save(2 + i, 0);
+        setrlimit(RLIMIT_FSIZE, &old);
+        if (st == ACCEL_OK)
+            continue;
+        refused++;
+        assert_int_equal(st, ACCEL_ERR_IO);
+        assert_says(dir);
+        assert_says("File too large (see ulimit -f)");
+        assert_null(strstr(accel_last_error()->text, "errno"));
+    }
+    assert_in_range(refused, 3, 8);
+}
+
 static void a_later_version_is_an_error(void **state)
 {
     static const char text[] = "accel-checkpoint 2\nwhat will be\n";
@@ -248,6 +344,9 @@ int main(void)
         TEST(links_and_pipes_are_no_shards),
         TEST(the_next_older_one_is_used),
         TEST(damage_found_by_reading),
+        TEST(what_load_refuses_save_moves_aside),
+        TEST(only_complete_ones_are_newer),
+        TEST(a_limit_of_files_is_an_error),
         TEST(a_later_version_is_an_error),
     };
 
