@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -22,30 +24,70 @@ static struct {
     bool taken;
 } before; /* what this process came with, for the ranks */
 
-bool proc_prepare(void)
+/* Each rank takes two pipes and a connection; the rest is for PMIx, the guard
+ * and the start of a rank, 16 as measured. */
+#define FILES_A_RANK 3
+#define FILES_MORE 24
+#define FILES_IN_RANK 64 /* PMIx and a transport within a rank */
+
+/* What this process was started with; numbers above are not looked for. */
+static rlim_t open_files(void)
+{
+    rlim_t count = 0;
+
+    for (int fd = 0; fd < 256; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+/*
+ * The soft limit can be raised, also for ranks when it is too low for any.
+ * Without this check PMIx would say what it is that fails, but not why.
+ */
+static bool enough_files(int size)
+{
+    rlim_t need = open_files() + FILES_A_RANK * (rlim_t)size + FILES_MORE;
+    struct rlimit files;
+
+    before.taken = getrlimit(RLIMIT_NOFILE, &before.files) == 0;
+    if (!before.taken)
+        return true;
+    files = before.files;
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+    if (before.files.rlim_cur < FILES_IN_RANK)
+        before.files.rlim_cur =
+            files.rlim_max < FILES_IN_RANK ? files.rlim_max : FILES_IN_RANK;
+    getrlimit(RLIMIT_NOFILE, &files);
+    if (files.rlim_cur >= need)
+        return true;
+    fprintf(stderr,
+            "accel: launch: %d ranks need %llu open files, but the limit is "
+            "%llu: raise it with ulimit -n\n",
+            size, (unsigned long long)need, (unsigned long long)files.rlim_cur);
+    return false;
+}
+
+bool proc_prepare(int size)
 {
     static const int ours[] = {SIGCHLD, SIGTERM, SIGINT,  SIGHUP, SIGQUIT,
                                SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP};
-    struct rlimit files;
     sigset_t mask;
 
     sigemptyset(&mask);
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         sigaddset(&mask, ours[i]);
-    if (sigprocmask(SIG_BLOCK, &mask, &before.mask) != 0)
-        return false;
+    sigprocmask(SIG_BLOCK, &mask, &before.mask); /* fails for no mask */
     signal(SIGCHLD, SIG_DFL); /* who started us may have ignored it */
     signal(SIGPIPE, SIG_IGN);
-    /* Each rank takes two pipes and a connection. */
-    before.taken = getrlimit(RLIMIT_NOFILE, &before.files) == 0;
-    files = before.files;
-    files.rlim_cur = files.rlim_max;
-    if (before.taken)
-        setrlimit(RLIMIT_NOFILE, &files);
+    if (!enough_files(size))
+        return false;
     /* Pipes must not become 0, 1 or 2 when those are closed. */
     for (int fd = 0; fd < 3; fd = open("/dev/null", O_RDWR))
-        if (fd < 0)
+        if (fd < 0) {
+            fprintf(stderr, "accel: launch: /dev/null: %s\n", strerror(errno));
             return false;
+        }
     return true;
 }
 

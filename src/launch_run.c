@@ -424,7 +424,7 @@ int launch_run(const struct launch_options *options)
     struct run run;
     const char *dir;
 
-    if (!proc_prepare() || !env_prepare(options))
+    if (!proc_prepare(options->size) || !env_prepare(options))
         return 1;
     if (!(dir = guard_start()))
         return 1;

@@ -217,6 +217,30 @@ TALK
     grep -q 'plain: Permission denied' <<<"$output"
 }
 
+@test "too few open files: told at once, with the limit and the need" {
+    for limit in 8 12 16 24 32; do
+        rc=0
+        # a file: bats' own pipes take numbers that may be above the limit
+        (
+            for fd in $(seq 3 40); do eval "exec $fd>&-"; done
+            ulimit -n $limit
+            exec timeout 30 accel launch -n 3 "$job"
+        ) >"$dir/out" 2>&1 || rc=$?
+        [ "$rc" -eq 1 ]
+        [ "$(wc -l <"$dir/out")" -eq 1 ]
+        grep -qE "3 ranks need (3[6-9]|[4-9][0-9]) open files, but the limit is $limit: .*ulimit -n" "$dir/out"
+    done
+    # a limit that may be raised is
+    rc=0
+    (
+        ulimit -Sn 8
+        exec timeout 30 accel launch -n 3 "$job"
+    ) >"$dir/out" 2>&1 || rc=$?
+    [ "$rc" -eq 0 ]
+    [ "$(grep -c '^world 3' "$dir/out")" -eq 3 ]
+    [ "$(wc -l <"$dir/out")" -eq 3 ]
+}
+
 @test "signals are passed on" {
     cat >"$dir/listen" <<'LISTEN'
 for s in HUP INT TERM USR1 USR2 QUIT; do
