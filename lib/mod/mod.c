@@ -121,6 +121,11 @@ accel_status_t ax_mod_load(const char *kind, const char *name, ax_mod_t **out)
     *out = NULL;
     if (!find(name, path))
         return not_found(name);
+    /* dlopen(3) would wait at a pipe. */
+    int fd;
+    if ((st = ax_open_regular(path, &fd)) != ACCEL_OK)
+        return ax_fail_prefix(st, "mod");
+    close(fd);
     ax_mod_t *mod = calloc(1, sizeof *mod);
     if (!mod)
         return ax_fail(ACCEL_ERR_NOMEM, "mod: no memory");

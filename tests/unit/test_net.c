@@ -365,6 +365,10 @@ static void modules_that_do_not_fit_are_refused(void **state)
         assert_non_null(strstr(accel_last_error()->text, "not an accel"));
     }
     unlink(path);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(ax_mod_load("net", "ucx", &mod), ACCEL_ERR_IO);
+    assert_non_null(strstr(accel_last_error()->text, "no regular file"));
+    unlink(path);
     rmdir(folder);
     setenv("ACCEL_MODULE_DIR", before, 1);
 }
