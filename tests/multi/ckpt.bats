@@ -11,6 +11,7 @@ setup() {
     esac
     # A file that HDF5 failed to write is left to it for ever: see h5.h.
     [[ $BATS_TEST_DESCRIPTION != *"disk fails"* &&
+        $BATS_TEST_DESCRIPTION != *"out of inodes"* &&
         $BATS_TEST_DESCRIPTION != *"may not grow"* ]] ||
         export ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0
 }
@@ -260,4 +261,39 @@ EOF
     kill "$reader"
     [ "$status" -eq 0 ]
     [ "$("$program" list "$dir")" = "step-00000002 complete" ]
+}
+
+@test "a pipe in place of a manifest hangs nobody" {
+    ranks 2 "$program" save "$dir" 2
+    ranks 2 "$program" save "$dir" 3
+    rm "$dir/step-00000003/manifest"
+    mkfifo "$dir/step-00000003/manifest"
+    run ranks 2 "$program" load "$dir"
+    [ "$status" -eq 0 ]
+    [[ $output == *"no regular file; using step-00000002 instead"* ]]
+    run ranks 2 "$program" save "$dir" 3
+    [ "$status" -eq 0 ]
+    [ -d "$(echo "$dir"/.damaged-step-00000003.*)" ]
+    [ "$("$program" list "$dir" | grep -c ' complete$')" -eq 2 ]
+}
+
+@test "out of inodes is said as anything else" {
+    mkdir "$dir"
+    "$program" save "$dir" 1
+    run env LD_PRELOAD="$preload" FAULT_PATH="$dir" FAULT_KIND=full \
+        FAULT_AT=4 timeout 60 "$program" save "$dir" 2 # HDF5's open(2)
+    [ "$status" -eq 3 ]
+    [[ $output == *"shard-00000.h5: cannot create: No space left"* ]]
+    [[ $output != *"errno"* ]]
+}
+
+@test "a limit of files stops the start with an error, not a signal" {
+    for k in 1 64; do
+        run bash -c "ulimit -f $k; trap - XFSZ
+            timeout 60 accel launch -n 2 '$program' save '$dir' 2 2>&1 | cat
+            exit \${PIPESTATUS[0]}"
+        [ "$status" -eq 1 ]
+        [[ $output == *"shared memory wanted: File too large (see ulimit"* ]]
+        [[ $output != *"signal"* ]]
+    done
 }
