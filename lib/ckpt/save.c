@@ -127,6 +127,14 @@ static accel_status_t greet(struct draft *d, struct hello *hello)
     return st;
 }
 
+/* Says nothing of the file, only that this process can open no more. */
+static bool is_shortage(void)
+{
+    int err = accel_last_error()->sys_errno;
+
+    return err == EMFILE || err == ENFILE || err == ENOMEM;
+}
+
 /*
  * A step that is there already is an error, unless it is damaged: a run that
  * was resumed from an older one comes by here again, and must not be stopped
@@ -148,7 +156,7 @@ static accel_status_t make_way(struct draft *d)
                        "step, or remove it",
                        path);
     /* What a load passes over: see open.c. Moved aside, nothing is lost. */
-    if (st != ACCEL_ERR_CORRUPT && st != ACCEL_ERR_IO)
+    if ((st != ACCEL_ERR_CORRUPT && st != ACCEL_ERR_IO) || is_shortage())
         return st;
     st = ACCEL_OK;
     if (is_root(d)) {

@@ -272,6 +272,23 @@ static void what_load_refuses_save_moves_aside(void **state)
     }
 }
 
+/* Without descriptors nothing can be known of a step: it stays. */
+static void a_shortage_is_no_damage(void **state)
+{
+    struct rlimit old, tight;
+
+    (void)state;
+    assert_int_equal(small_save(3, 0), ACCEL_OK);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    tight = (struct rlimit){0, old.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &tight), 0);
+    accel_status_t st = small_save(3, 0);
+    setrlimit(RLIMIT_NOFILE, &old);
+    assert_int_equal(st, ACCEL_ERR_IO);
+    assert_says("Too many open files");
+    assert_int_equal(accel_ckpt_verify(in_dir("step-00000003")), ACCEL_OK);
+}
+
 static void only_complete_ones_are_newer(void **state)
 {
     (void)state;
@@ -345,6 +362,7 @@ int main(void)
         TEST(the_next_older_one_is_used),
         TEST(damage_found_by_reading),
         TEST(what_load_refuses_save_moves_aside),
+        TEST(a_shortage_is_no_damage),
         TEST(only_complete_ones_are_newer),
         TEST(a_limit_of_files_is_an_error),
         TEST(a_later_version_is_an_error),
