@@ -268,6 +268,19 @@ static bool list_nodes(char **names, char **ranks)
     return done;
 }
 
+/* The same once more, as "(vector,(0,1,3),(1,2,2))": what PMIx keeps of a job
+ * when the first program of a rank has ended. */
+static void write_map(char *out, size_t room)
+{
+    int base = server.size / server.nodes, longer = server.size % server.nodes;
+
+    if (longer)
+        snprintf(out, room, "(vector,(0,%d,%d),(%d,%d,%d))", longer, base + 1,
+                 longer, server.nodes - longer, base);
+    else
+        snprintf(out, room, "(vector,(0,%d,%d))", server.nodes, base);
+}
+
 /* ---- registering ----------------------------------------------------------
  */
 
@@ -305,7 +318,8 @@ static void load_rank(pmix_info_t *info, int rank)
 static pmix_status_t register_with(const char *node_map, const char *proc_map,
                                    const char *peers, const char *dir)
 {
-    enum { FIELDS = 11 };
+    enum { FIELDS = 12 };
+    char map[96];
     static struct reply reply = REPLY_INIT;
     size_t count = FIELDS + (size_t)server.size;
     pmix_info_t *info;
@@ -324,6 +338,8 @@ static pmix_status_t register_with(const char *node_map, const char *proc_map,
     PMIX_INFO_LOAD(&info[8], PMIX_NODE_MAP, node_map, PMIX_REGEX);
     PMIX_INFO_LOAD(&info[9], PMIX_PROC_MAP, proc_map, PMIX_REGEX);
     PMIX_INFO_LOAD(&info[10], PMIX_TMPDIR, dir, PMIX_STRING);
+    write_map(map, sizeof map);
+    PMIX_INFO_LOAD(&info[11], PMIX_ANL_MAP, map, PMIX_STRING);
     for (int r = 0; r < server.size; r++)
         load_rank(&info[FIELDS + r], r);
     pmix_status_t rc = PMIx_server_register_nspace(server.nspace, server.size,
@@ -379,14 +395,8 @@ bool server_start(const struct launch_options *options, const char *dir,
     PMIX_INFO_CONSTRUCT(&info[1]);
     PMIX_INFO_LOAD(&info[0], PMIX_SERVER_TMPDIR, dir, PMIX_STRING);
     PMIX_INFO_LOAD(&info[1], PMIX_SYSTEM_TMPDIR, dir, PMIX_STRING);
-    /* The shared-memory stores of PMIx 4.2 forget what they know of a rank
-     * when its first program ends, and abort on large values. */
-    bool choose = setenv("PMIX_MCA_gds", "hash", 0) == 0 &&
-                  strcmp(getenv("PMIX_MCA_gds"), "hash") == 0;
     watch(true);
     pmix_status_t rc = PMIx_server_init(&module, info, 2);
-    if (choose)
-        unsetenv("PMIX_MCA_gds");
     PMIX_INFO_DESTRUCT(&info[0]);
     PMIX_INFO_DESTRUCT(&info[1]);
     if (failed("starting", rc))
