@@ -127,12 +127,18 @@ static accel_status_t greet(struct draft *d, struct hello *hello)
     return st;
 }
 
-/* Says nothing of the file, only that this process can open no more. */
-static bool is_shortage(void)
+/* What a load passes over is damage: see open.c. Moved aside, nothing is lost.
+ * That this process can open no more says nothing of the file. */
+static accel_status_t judge(accel_status_t st)
 {
-    int err = accel_last_error()->sys_errno;
+    accel_error_t error;
 
-    return err == EMFILE || err == ENFILE || err == ENOMEM;
+    ax_error_get(&error);
+    if (st != ACCEL_ERR_IO || error.sys_errno == EMFILE ||
+        error.sys_errno == ENFILE || error.sys_errno == ENOMEM)
+        return st;
+    error.status = ACCEL_ERR_CORRUPT;
+    return ax_error_set(&error);
 }
 
 /*
@@ -149,14 +155,13 @@ static accel_status_t make_way(struct draft *d)
     if (st == ACCEL_OK)
         st = ax_ckpt_verify_part(path, &d->plan.step, accel_comm_rank(d->comm),
                                  accel_comm_size(d->comm));
-    st = ax_comm_agree(d->comm, st);
+    st = ax_comm_agree(d->comm, judge(st));
     if (st == ACCEL_OK)
         return ax_fail(ACCEL_ERR_STATE,
                        "ckpt: %s is there already, and complete; save another "
                        "step, or remove it",
                        path);
-    /* What a load passes over: see open.c. Moved aside, nothing is lost. */
-    if ((st != ACCEL_ERR_CORRUPT && st != ACCEL_ERR_IO) || is_shortage())
+    if (st != ACCEL_ERR_CORRUPT)
         return st;
     st = ACCEL_OK;
     if (is_root(d)) {
