@@ -54,6 +54,15 @@ ACCEL_API accel_status_t accel_open(const accel_options_t *options,
  */
 ACCEL_API void accel_close(accel_t *accel);
 
+/*
+ * Without an accelerator, because opening it failed: functions that give a
+ * status give ACCEL_ERR_ARG and name themselves and the argument; getters give
+ * -1 for a number that counts from 0 (ranks, nodes), else 0, false or NULL,
+ * accel_precision() "?"; the rest does nothing. The same goes for models,
+ * parameters, optimizers, schedules, scalers, loaders and datasets, but that
+ * accel_loader_end_of_data() is true.
+ */
+
 /* Local getters, any thread; see <accel/job.h> for what a node is. */
 ACCEL_API int accel_rank(const accel_t *accel);
 ACCEL_API int accel_size(const accel_t *accel);

@@ -23,6 +23,10 @@
 accel_status_t ax_fail(accel_status_t status, const char *format, ...)
     ACCEL_PRINTF(2, 3);
 
+/* A handle that is not there: its creation failed, and the program went on.
+ * ACCEL_ERR_ARG. */
+accel_status_t ax_fail_null(const char *function, const char *argument);
+
 /* The same for a system call that failed with `err` (an errno value): its
  * text is appended as ": No space left on device", EFBIG's with what to do. */
 accel_status_t ax_fail_sys(accel_status_t status, int err, const char *format,

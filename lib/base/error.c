@@ -93,6 +93,12 @@ accel_status_t ax_fail_sys(accel_status_t status, int err, const char *format,
     return status;
 }
 
+accel_status_t ax_fail_null(const char *function, const char *argument)
+{
+    return ax_fail(ACCEL_ERR_ARG, "%s: %s is NULL: has what creates it failed?",
+                   function, argument);
+}
+
 accel_status_t ax_fail_prefix(accel_status_t status, const char *format, ...)
 {
     char old[sizeof record.text];

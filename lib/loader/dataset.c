@@ -109,21 +109,21 @@ void accel_dataset_destroy(accel_dataset_t *dataset)
 
 uint64_t accel_dataset_samples(const accel_dataset_t *dataset)
 {
-    return dataset->samples;
+    return dataset ? dataset->samples : 0;
 }
 
 size_t accel_dataset_fields(const accel_dataset_t *dataset,
                             const accel_field_t **fields)
 {
     if (fields)
-        *fields = dataset->fields;
-    return dataset->nfields;
+        *fields = dataset ? dataset->fields : NULL;
+    return dataset ? dataset->nfields : 0;
 }
 
 size_t accel_dataset_shape(const accel_dataset_t *dataset, size_t f,
                            const size_t **extents)
 {
-    if (f >= dataset->nfields) {
+    if (!dataset || f >= dataset->nfields) {
         if (extents)
             *extents = NULL;
         return 0;
@@ -135,11 +135,13 @@ size_t accel_dataset_shape(const accel_dataset_t *dataset, size_t f,
 
 const char *accel_dataset_format(const accel_dataset_t *dataset)
 {
-    return dataset->format;
+    return dataset ? dataset->format : NULL;
 }
 
 uint64_t accel_dataset_fingerprint(const accel_dataset_t *dataset)
 {
+    if (!dataset)
+        return 0;
     uint64_t hash = ax_hash(&dataset->samples, sizeof dataset->samples, 1);
 
     for (size_t f = 0; f < dataset->nfields; f++) {
@@ -175,6 +177,8 @@ accel_status_t accel_dataset_read(const accel_dataset_t *dataset,
                                   const uint64_t *index, size_t count,
                                   void *const *fields)
 {
+    if (!dataset)
+        return ax_fail_null(__func__, "dataset");
     for (size_t i = 0; i < count; i++)
         if (index[i] >= dataset->samples)
             return ax_fail(ACCEL_ERR_ARG,

@@ -111,6 +111,8 @@ static size_t rows_of(const accel_loader_t *l, const round_t *round)
 
 accel_status_t accel_loader_set_rank(accel_loader_t *loader, int rank, int size)
 {
+    if (!loader)
+        return ax_fail_null(__func__, "loader");
     accel_shard_t shard = loader->shard, before = loader->shard;
     round_t round;
     accel_status_t st;
@@ -159,8 +161,9 @@ accel_status_t accel_loader_create(accel_dataset_t *dataset,
     accel_status_t st;
 
     *out = NULL;
-    if (!dataset ||
-        (accel_dataset_samples(dataset) == 0 && !ax_dataset_is_stream(dataset)))
+    if (!dataset)
+        return ax_fail_null(__func__, "dataset");
+    if (accel_dataset_samples(dataset) == 0 && !ax_dataset_is_stream(dataset))
         return ax_fail(ACCEL_ERR_ARG, "loader: the dataset has no samples");
     if ((st = ax_options_copy(&o, options, sizeof o, "ACCEL_LOADER")) !=
             ACCEL_OK ||
@@ -225,6 +228,8 @@ accel_status_t accel_loader_next(accel_loader_t *loader, accel_batch_t *batch)
     accel_status_t st;
 
     *batch = (accel_batch_t){0};
+    if (!loader)
+        return ax_fail_null(__func__, "loader");
     if (l->next >= l->length)
         return end_epoch(l);
     st = ax_deals(l) ? ax_deal_get(l, &slot) : ax_ring_get(l, l->next, &slot);
@@ -250,7 +255,7 @@ accel_status_t accel_loader_next(accel_loader_t *loader, accel_batch_t *batch)
 
 bool accel_loader_end_of_data(const accel_loader_t *loader)
 {
-    return loader->at_end;
+    return !loader || loader->at_end;
 }
 
 /* The others' batches of a batch sampler have to be asked for. */
@@ -270,7 +275,7 @@ static uint64_t real_of_batches(const accel_loader_t *l)
 
 uint64_t accel_loader_real_rows(const accel_loader_t *loader)
 {
-    if (!loader->holding)
+    if (!loader || !loader->holding)
         return 0;
     if (loader->shard.uneven)
         return loader->held->count;

@@ -33,21 +33,27 @@ void ax_go_to(accel_loader_t *l, uint64_t epoch, uint64_t base, uint64_t next)
 
 uint64_t accel_loader_length(const accel_loader_t *loader)
 {
+    if (!loader)
+        return 0;
     return loader->stream ? ACCEL_UNKNOWN : loader->length;
 }
 
 uint64_t accel_loader_epoch(const accel_loader_t *loader)
 {
-    return loader->run.epoch;
+    return loader ? loader->run.epoch : 0;
 }
 
 void accel_loader_set_epoch(accel_loader_t *loader, uint64_t epoch)
 {
+    if (!loader)
+        return;
     ax_go_to(loader, epoch, 0, 0);
 }
 
 accel_status_t accel_loader_seek(accel_loader_t *loader, uint64_t k)
 {
+    if (!loader)
+        return ax_fail_null(__func__, "loader");
     uint64_t length = loader->run.length;
 
     if (k > length)
@@ -83,6 +89,10 @@ static uint64_t consumed(const accel_loader_t *l)
 void accel_loader_get_state(const accel_loader_t *loader,
                             accel_loader_state_t *state)
 {
+    if (!loader) {
+        *state = (accel_loader_state_t){0};
+        return;
+    }
     *state = (accel_loader_state_t){.version = AX_SHUFFLE_VERSION,
                                     .fingerprint = fingerprint(loader),
                                     .seed = loader->run.seed,
@@ -137,6 +147,8 @@ static accel_status_t check_samples(const accel_loader_t *l, uint64_t samples)
 accel_status_t accel_loader_set_state(accel_loader_t *loader,
                                       const accel_loader_state_t *state)
 {
+    if (!loader)
+        return ax_fail_null(__func__, "loader");
     uint64_t samples = state->samples, global = loader->round.global;
     accel_status_t st = check_origin(loader, state);
 

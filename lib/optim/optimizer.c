@@ -126,6 +126,8 @@ static accel_status_t not_prepared(void)
 
 accel_status_t accel_optimizer_step(accel_optimizer_t *optimizer)
 {
+    if (!optimizer)
+        return ax_fail_null(__func__, "optimizer");
     if (!optimizer->driven)
         return not_prepared();
     return optimizer->hooks.step(optimizer->hooks.context);
@@ -133,6 +135,8 @@ accel_status_t accel_optimizer_step(accel_optimizer_t *optimizer)
 
 accel_status_t accel_optimizer_zero_grad(accel_optimizer_t *optimizer)
 {
+    if (!optimizer)
+        return ax_fail_null(__func__, "optimizer");
     if (!optimizer->driven)
         return not_prepared();
     return optimizer->hooks.zero_grad(optimizer->hooks.context);
@@ -140,11 +144,13 @@ accel_status_t accel_optimizer_zero_grad(accel_optimizer_t *optimizer)
 
 double accel_optimizer_lr(const accel_optimizer_t *optimizer)
 {
-    return optimizer->lr;
+    return optimizer ? optimizer->lr : 0;
 }
 
 accel_status_t accel_optimizer_set_lr(accel_optimizer_t *optimizer, double lr)
 {
+    if (!optimizer)
+        return ax_fail_null(__func__, "optimizer");
     accel_status_t st = ax_optimizer_check_lr(lr);
 
     if (st == ACCEL_OK)
@@ -154,7 +160,7 @@ accel_status_t accel_optimizer_set_lr(accel_optimizer_t *optimizer, double lr)
 
 uint64_t accel_optimizer_steps(const accel_optimizer_t *optimizer)
 {
-    return optimizer->steps;
+    return optimizer ? optimizer->steps : 0;
 }
 
 void ax_optimizer_set_hooks(accel_optimizer_t *optimizer,

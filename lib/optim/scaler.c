@@ -81,7 +81,7 @@ void accel_scaler_destroy(accel_scaler_t *scaler)
 
 double accel_scaler_scale(const accel_scaler_t *scaler)
 {
-    return scaler->state.scale;
+    return scaler ? scaler->state.scale : 0;
 }
 
 static void back_off(accel_scaler_t *s)
@@ -96,6 +96,8 @@ static void back_off(accel_scaler_t *s)
 
 void accel_scaler_update(accel_scaler_t *scaler, bool finite)
 {
+    if (!scaler)
+        return;
     accel_scaler_state_t *st = &scaler->state;
 
     if (!finite) {
@@ -113,12 +115,14 @@ void accel_scaler_update(accel_scaler_t *scaler, bool finite)
 void accel_scaler_get_state(const accel_scaler_t *scaler,
                             accel_scaler_state_t *state)
 {
-    *state = scaler->state;
+    *state = scaler ? scaler->state : (accel_scaler_state_t){0};
 }
 
 accel_status_t accel_scaler_set_state(accel_scaler_t *scaler,
                                       const accel_scaler_state_t *state)
 {
+    if (!scaler)
+        return ax_fail_null(__func__, "scaler");
     if (!usable(state->scale))
         return ax_fail(ACCEL_ERR_ARG,
                        "scaler: a state with scale %g; it must be a normal "

@@ -22,6 +22,8 @@ static double left_of(const accel_schedule_options_t *o, uint64_t done)
 double accel_schedule_value(const accel_schedule_options_t *options,
                             uint64_t done)
 {
+    if (!options)
+        return 0;
     const accel_schedule_options_t *o = options;
     double lr = o->lr == 0 ? 1 : o->lr;
 
@@ -72,7 +74,7 @@ accel_status_t accel_schedule_create(accel_optimizer_t *optimizer,
 
     *out = NULL;
     if (!optimizer)
-        return ax_fail(ACCEL_ERR_ARG, "schedule: no optimizer to drive");
+        return ax_fail_null(__func__, "optimizer");
     if ((st = ax_options_copy(&o, options, sizeof o, "ACCEL_SCHEDULE")) !=
         ACCEL_OK)
         return st;
@@ -100,6 +102,8 @@ void accel_schedule_destroy(accel_schedule_t *schedule)
 
 accel_status_t accel_schedule_step(accel_schedule_t *schedule)
 {
+    if (!schedule)
+        return ax_fail_null(__func__, "schedule");
     if (ax_optimizer_moved(schedule->optimizer))
         ax_schedule_set_steps(schedule, schedule->steps + 1);
     return ACCEL_OK;
@@ -107,7 +111,7 @@ accel_status_t accel_schedule_step(accel_schedule_t *schedule)
 
 uint64_t accel_schedule_steps(const accel_schedule_t *schedule)
 {
-    return schedule->steps;
+    return schedule ? schedule->steps : 0;
 }
 
 void ax_schedule_set_steps(accel_schedule_t *schedule, uint64_t steps)

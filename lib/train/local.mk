@@ -63,3 +63,7 @@ unit_tests += tests/unit/test_progress
 tests_unit_test_progress_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_progress_LDADD = $(unit_ldadd)
 dist_man_MANS += man/accel_progress.3 man/accel_join.3
+
+unit_tests += tests/unit/test_null
+tests_unit_test_null_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_null_LDADD = $(unit_ldadd)

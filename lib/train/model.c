@@ -8,7 +8,7 @@ accel_status_t accel_model_create(accel_t *accel, accel_model_t **out)
 {
     *out = NULL;
     if (!accel)
-        return ax_fail(ACCEL_ERR_ARG, "model: no accelerator");
+        return ax_fail_null(__func__, "accel");
 
     accel_model_t *model = calloc(1, sizeof *model);
     if (!model)
@@ -175,6 +175,8 @@ accel_status_t accel_model_add(accel_model_t *model,
 
     if (param)
         *param = NULL;
+    if (!model)
+        return ax_fail_null(__func__, "model");
     if ((st = ax_options_copy(&o, options, sizeof o, "ACCEL_PARAM")) !=
             ACCEL_OK ||
         (st = check_param(model, &o, &count)) != ACCEL_OK ||
@@ -314,6 +316,8 @@ static accel_status_t build(accel_model_t *model)
 
 accel_status_t accel_model_build(accel_model_t *model)
 {
+    if (!model)
+        return ax_fail_null(__func__, "model");
     ax_where_t before;
     accel_status_t st;
 
@@ -344,40 +348,40 @@ accel_status_t ax_model_round(const accel_model_t *model)
 
 size_t accel_model_count(const accel_model_t *model)
 {
-    return model->nparams;
+    return model ? model->nparams : 0;
 }
 
 accel_param_t *accel_model_at(const accel_model_t *model, size_t index)
 {
-    return index < model->nparams ? model->params[index] : NULL;
+    return model && index < model->nparams ? model->params[index] : NULL;
 }
 
 accel_param_t *accel_model_find(const accel_model_t *model, const char *name)
 {
-    return name ? find(model, name) : NULL;
+    return model && name ? find(model, name) : NULL;
 }
 
 float *accel_param_data(accel_param_t *param)
 {
-    return param->data;
+    return param ? param->data : NULL;
 }
 
 const void *accel_param_compute(const accel_param_t *param)
 {
-    return param->compute;
+    return param ? param->compute : NULL;
 }
 
 float *accel_param_grad(accel_param_t *param)
 {
-    return param->grad;
+    return param ? param->grad : NULL;
 }
 
 const char *accel_param_name(const accel_param_t *param)
 {
-    return param->name;
+    return param ? param->name : NULL;
 }
 
 uint64_t accel_param_elements(const accel_param_t *param)
 {
-    return param->count;
+    return param ? param->count : 0;
 }

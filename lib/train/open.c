@@ -146,32 +146,32 @@ void accel_close(accel_t *accel)
 
 int accel_rank(const accel_t *accel)
 {
-    return accel_job_rank(accel->job);
+    return accel ? accel_job_rank(accel->job) : -1;
 }
 
 int accel_size(const accel_t *accel)
 {
-    return accel_job_size(accel->job);
+    return accel ? accel_job_size(accel->job) : 0;
 }
 
 int accel_local_rank(const accel_t *accel)
 {
-    return accel_job_local_rank(accel->job);
+    return accel ? accel_job_local_rank(accel->job) : -1;
 }
 
 int accel_local_size(const accel_t *accel)
 {
-    return accel_job_local_size(accel->job);
+    return accel ? accel_job_local_size(accel->job) : 0;
 }
 
 int accel_node(const accel_t *accel)
 {
-    return accel_job_node(accel->job);
+    return accel ? accel_job_node(accel->job) : -1;
 }
 
 int accel_nodes(const accel_t *accel)
 {
-    return accel_job_nodes(accel->job);
+    return accel ? accel_job_nodes(accel->job) : 0;
 }
 
 bool accel_is_main(const accel_t *accel)
@@ -186,35 +186,35 @@ bool accel_is_local_main(const accel_t *accel)
 
 bool accel_is_last(const accel_t *accel)
 {
-    return accel_rank(accel) == accel_size(accel) - 1;
+    return accel && accel_rank(accel) == accel_size(accel) - 1;
 }
 
 accel_comm_t *accel_get_comm(accel_t *accel)
 {
-    return accel->comm;
+    return accel ? accel->comm : NULL;
 }
 
 accel_job_t *accel_get_job(accel_t *accel)
 {
-    return accel->job;
+    return accel ? accel->job : NULL;
 }
 
 const accel_settings_t *accel_get_settings(const accel_t *accel)
 {
-    return accel->settings;
+    return accel ? accel->settings : NULL;
 }
 
 accel_rng_t *accel_get_rng(accel_t *accel)
 {
-    return &accel->rng;
+    return accel ? &accel->rng : NULL;
 }
 
 const char *accel_precision(const accel_t *accel)
 {
-    return ax_settings_str(accel->settings, "precision");
+    return accel ? ax_settings_str(accel->settings, "precision") : "?";
 }
 
 accel_dtype_t accel_compute_dtype(const accel_t *accel)
 {
-    return accel->dtype;
+    return accel ? accel->dtype : ACCEL_DTYPE_NONE;
 }

@@ -349,7 +349,7 @@ accel_status_t accel_prepare(accel_t *accel,
     accel_status_t st;
 
     if (!accel)
-        return ax_fail(ACCEL_ERR_ARG, "prepare: no accelerator");
+        return ax_fail_null(__func__, "accel");
     if ((st = ax_options_copy(&o, options, sizeof o, "ACCEL_PREPARE")) !=
         ACCEL_OK)
         return st;

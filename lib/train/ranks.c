@@ -8,6 +8,8 @@
 
 accel_status_t accel_wait_for_everyone(accel_t *accel)
 {
+    if (!accel)
+        return ax_fail_null(__func__, "accel");
     return accel_comm_barrier(accel->comm);
 }
 
@@ -19,6 +21,8 @@ static accel_status_t main_first(accel_t *accel, bool waits)
 
 accel_status_t accel_main_first_begin(accel_t *accel)
 {
+    if (!accel)
+        return ax_fail_null(__func__, "accel");
     accel_status_t st;
 
     if (accel->main_first) {
@@ -38,6 +42,8 @@ accel_status_t accel_main_first_begin(accel_t *accel)
 
 accel_status_t accel_main_first_end(accel_t *accel)
 {
+    if (!accel)
+        return ax_fail_null(__func__, "accel");
     if (!accel->main_first)
         return ax_fail(ACCEL_ERR_STATE, "main_first: not begun; call "
                                         "accel_main_first_begin() first");
@@ -75,11 +81,17 @@ int accel_printf(const accel_t *accel, const char *format, ...)
 
 void accel_set_trigger(accel_t *accel)
 {
+    if (!accel)
+        return;
     __atomic_store_n(&accel->trigger, 1, __ATOMIC_RELAXED);
 }
 
 accel_status_t accel_check_trigger(accel_t *accel, bool *set)
 {
+    if (!accel) {
+        *set = false;
+        return ax_fail_null(__func__, "accel");
+    }
     int32_t flag = __atomic_exchange_n(&accel->trigger, 0, __ATOMIC_RELAXED);
     accel_status_t st = accel_comm_allreduce(accel->comm, &flag, &flag, 1,
                                              ACCEL_I32, ACCEL_MAX);
@@ -91,6 +103,8 @@ accel_status_t accel_check_trigger(accel_t *accel, bool *set)
 accel_status_t accel_reduce(accel_t *accel, void *buffer, size_t count,
                             accel_dtype_t dtype, accel_op_t op)
 {
+    if (!accel)
+        return ax_fail_null(__func__, "accel");
     return accel_comm_allreduce(accel->comm, buffer, buffer, count, dtype, op);
 }
 
@@ -233,6 +247,8 @@ accel_status_t accel_gather_for_metrics(accel_t *accel,
 
     *out = NULL;
     *out_rows = 0;
+    if (!accel)
+        return ax_fail_null(__func__, "accel");
     g.all = calloc(size * FIELDS, sizeof *g.all);
     if (!g.all)
         st = ax_fail(ACCEL_ERR_NOMEM, "gather_for_metrics: out of memory");

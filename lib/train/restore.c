@@ -462,6 +462,8 @@ static accel_status_t next_older(restore_t *r)
 
 accel_status_t accel_load_state(accel_t *accel, const char *path)
 {
+    if (!accel)
+        return ax_fail_null(__func__, "accel");
     restore_t r = {.accel = accel};
     accel_status_t st;
 

@@ -8,6 +8,10 @@
 accel_status_t accel_mean(accel_t *accel, double sum, double weight,
                           double *mean)
 {
+    if (!accel) {
+        *mean = NAN;
+        return ax_fail_null(__func__, "accel");
+    }
     double fields[2] = {sum, weight};
     accel_status_t st = accel_comm_allreduce(accel->comm, fields, fields, 2,
                                              ACCEL_F64, ACCEL_SUM);
@@ -22,6 +26,8 @@ accel_status_t accel_split_between(const accel_t *accel, size_t total,
                                    accel_split_flags_t flags,
                                    accel_range_t *out)
 {
+    if (!accel)
+        return ax_fail_null(__func__, "accel");
     return accel_split(total, accel_rank(accel), accel_size(accel), flags, out);
 }
 
@@ -34,6 +40,8 @@ accel_status_t accel_gather_fields(accel_t *accel, const accel_loader_t *loader,
     *out_rows = 0;
     for (size_t f = 0; f < nfields; f++)
         out[f] = NULL;
+    if (!accel)
+        return ax_fail_null(__func__, "accel");
     for (size_t f = 0; f < nfields && st == ACCEL_OK; f++)
         st = accel_gather_for_metrics(accel, loader, &mine[f], &out[f],
                                       out_rows);
@@ -101,6 +109,8 @@ accel_status_t accel_pad_across(accel_t *accel, const accel_rows_t *mine,
 
     *out = NULL;
     *out_rows = 0;
+    if (!accel)
+        return ax_fail_null(__func__, "accel");
     st = ax_comm_agree(accel->comm, check_rows(mine, &row));
     if (st != ACCEL_OK ||
         (st = agree_rows(accel, mine, row, &most)) != ACCEL_OK)
@@ -129,6 +139,11 @@ accel_status_t accel_pad_across(accel_t *accel, const accel_rows_t *mine,
 accel_status_t accel_gather_bytes(accel_t *accel, const void *data,
                                   size_t bytes, void **all, size_t **offsets)
 {
+    if (!accel) {
+        *all = NULL;
+        *offsets = NULL;
+        return ax_fail_null(__func__, "accel");
+    }
     return ax_comm_allgather_bytes(accel->comm, data, bytes, all, offsets);
 }
 
@@ -142,6 +157,8 @@ accel_status_t accel_broadcast_bytes(accel_t *accel, const void *data,
 
     *out = NULL;
     *out_bytes = 0;
+    if (!accel)
+        return ax_fail_null(__func__, "accel");
     if (accel_rank(accel) == root && bytes && !data)
         st =
             ax_fail(ACCEL_ERR_ARG, "broadcast_bytes: %zu bytes at NULL", bytes);

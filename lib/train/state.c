@@ -158,6 +158,8 @@ accel_status_t accel_register_state(accel_t *accel, const char *name,
                                     uint32_t version, accel_save_fn save,
                                     accel_load_fn load, void *context)
 {
+    if (!accel)
+        return ax_fail_null(__func__, "accel");
     accel_status_t st = check_register(accel, name, save, load);
 
     if (st != ACCEL_OK)
@@ -365,6 +367,8 @@ void ax_loads_free(const accel_t *accel, ax_load_t *loads)
 
 accel_status_t accel_save_state(accel_t *accel, const char *dir)
 {
+    if (!accel)
+        return ax_fail_null(__func__, "accel");
     ax_parts_t parts = {0};
     ax_numbers_t n = {0};
     uint64_t begun = ax_now_ns();

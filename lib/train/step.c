@@ -30,6 +30,10 @@ static double loss_scale(const accel_t *accel)
 
 float accel_backward_begin(accel_t *accel)
 {
+    if (!accel) {
+        ax_fail_null(__func__, "accel");
+        return 0;
+    }
     if (accel->complete && accel->begun == 0) {
         accel->micro = 0;
         accel->total = 0;
@@ -72,6 +76,8 @@ static accel_status_t blame(const accel_t *accel, accel_status_t st)
 
 accel_status_t accel_backward_end(accel_t *accel)
 {
+    if (!accel)
+        return ax_fail_null(__func__, "accel");
     accel_status_t st = check_end(accel);
 
     if (st != ACCEL_OK)
@@ -96,16 +102,18 @@ accel_status_t accel_backward_end(accel_t *accel)
 
 bool accel_sync_gradients(const accel_t *accel)
 {
-    return accel->complete;
+    return accel && accel->complete;
 }
 
 int accel_accumulate(const accel_t *accel)
 {
-    return accel->accumulate;
+    return accel ? accel->accumulate : 0;
 }
 
 accel_status_t accel_set_accumulate(accel_t *accel, int count)
 {
+    if (!accel)
+        return ax_fail_null(__func__, "accel");
     if (count < 1)
         return ax_fail(ACCEL_ERR_ARG,
                        "step: accumulate is %d; it must be at least 1", count);
@@ -266,6 +274,8 @@ accel_status_t accel_clip_grad_norm(accel_t *accel, double max_norm,
 
     if (norm)
         *norm = 0;
+    if (!accel)
+        return ax_fail_null(__func__, "accel");
     if (!(max_norm > 0))
         return ax_fail(ACCEL_ERR_ARG,
                        "clip_grad_norm: the limit is %g; it must be above 0",
@@ -378,25 +388,25 @@ bool ax_step_moved(void *context)
 
 bool accel_step_was_skipped(const accel_t *accel)
 {
-    return accel->skipped_last;
+    return accel && accel->skipped_last;
 }
 
 uint64_t accel_steps_skipped(const accel_t *accel)
 {
-    return accel->skipped;
+    return accel ? accel->skipped : 0;
 }
 
 double accel_loss_scale(const accel_t *accel)
 {
-    return loss_scale(accel);
+    return accel ? loss_scale(accel) : 0;
 }
 
 uint64_t accel_steps(const accel_t *accel)
 {
-    return accel->steps;
+    return accel ? accel->steps : 0;
 }
 
 bool accel_should_stop(const accel_t *accel)
 {
-    return accel->stop;
+    return accel && accel->stop;
 }

@@ -20,6 +20,10 @@ bool ax_at_last_batch(const accel_t *accel)
 
 accel_status_t accel_join(accel_t *accel, bool have, bool *any)
 {
+    if (!accel) {
+        *any = false;
+        return ax_fail_null(__func__, "accel");
+    }
     enum { HAVE = 0, MORE, FIELDS };
     int32_t fields[FIELDS] = {
         [HAVE] = have, [MORE] = have && !ax_at_last_batch(accel)};
