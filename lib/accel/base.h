@@ -128,4 +128,23 @@ ACCEL_API accel_status_t accel_convert(void *dst, accel_dtype_t dst_dtype,
 #ifdef __cplusplus
 }
 #endif
+
+/*
+ * The address of an options struct with its size and the members given: what
+ * ACCEL_OPTIONS() and the like are made of. In C it lives until the end of the
+ * block; in C++ only until the end of the statement, and members must be given
+ * in their order in the struct.
+ */
+#ifdef __cplusplus
+/* No warnings about members left out, which is the point, in callers. */
+#pragma GCC system_header
+template <typename T> inline const T *accel_address_of(const T &made)
+{
+    return &made;
+}
+#define ACCEL_MAKE(type, ...)                                                  \
+    (accel_address_of<type>(type{.size = sizeof(type), __VA_ARGS__}))
+#else
+#define ACCEL_MAKE(type, ...) (&(type){.size = sizeof(type), __VA_ARGS__})
+#endif
 #endif

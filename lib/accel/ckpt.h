@@ -49,8 +49,7 @@ typedef struct accel_ckpt_options {
     {                                                                          \
         sizeof(accel_ckpt_options_t)                                           \
     }
-#define ACCEL_CKPT(...)                                                        \
-    (&(accel_ckpt_options_t){.size = sizeof(accel_ckpt_options_t), __VA_ARGS__})
+#define ACCEL_CKPT(...) ACCEL_MAKE(accel_ckpt_options_t, __VA_ARGS__)
 
 /*
  * Saves `parts` as `dir`/step-NNNNNNNN, making `dir` when it is missing.

@@ -101,9 +101,7 @@ typedef struct accel_dataset_options {
     size_t max_bytes; /* lines, tar: room for one; 0: the longest there is */
 } accel_dataset_options_t;
 
-#define ACCEL_DATASET(...)                                                     \
-    (&(accel_dataset_options_t){.size = sizeof(accel_dataset_options_t),       \
-                                __VA_ARGS__})
+#define ACCEL_DATASET(...) ACCEL_MAKE(accel_dataset_options_t, __VA_ARGS__)
 
 /*
  * Opens what `path` names: a file, all files of a directory whose names do not

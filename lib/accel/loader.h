@@ -152,9 +152,7 @@ typedef struct accel_loader_options {
     {                                                                          \
         sizeof(accel_loader_options_t)                                         \
     }
-#define ACCEL_LOADER(...)                                                      \
-    (&(accel_loader_options_t){.size = sizeof(accel_loader_options_t),         \
-                               __VA_ARGS__})
+#define ACCEL_LOADER(...) ACCEL_MAKE(accel_loader_options_t, __VA_ARGS__)
 
 /*
  * One batch. The memory belongs to the loader and is valid until the next

@@ -37,9 +37,7 @@ typedef struct accel_param_options {
     {                                                                          \
         sizeof(accel_param_options_t)                                          \
     }
-#define ACCEL_PARAM(...)                                                       \
-    (&(accel_param_options_t){.size = sizeof(accel_param_options_t),           \
-                              __VA_ARGS__})
+#define ACCEL_PARAM(...) ACCEL_MAKE(accel_param_options_t, __VA_ARGS__)
 
 /*
  * Makes an empty model. On failure *out is NULL. Destroying it is local, so

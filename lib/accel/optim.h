@@ -59,9 +59,7 @@ typedef struct accel_optimizer_options {
     {                                                                          \
         sizeof(accel_optimizer_options_t)                                      \
     }
-#define ACCEL_OPTIMIZER(...)                                                   \
-    (&(accel_optimizer_options_t){.size = sizeof(accel_optimizer_options_t),   \
-                                  __VA_ARGS__})
+#define ACCEL_OPTIMIZER(...) ACCEL_MAKE(accel_optimizer_options_t, __VA_ARGS__)
 
 /*
  * Applies one update at learning rate `lr`; `step` counts from 1 and is used
@@ -139,9 +137,7 @@ typedef struct accel_schedule_options {
     {                                                                          \
         sizeof(accel_schedule_options_t)                                       \
     }
-#define ACCEL_SCHEDULE(...)                                                    \
-    (&(accel_schedule_options_t){.size = sizeof(accel_schedule_options_t),     \
-                                 __VA_ARGS__})
+#define ACCEL_SCHEDULE(...) ACCEL_MAKE(accel_schedule_options_t, __VA_ARGS__)
 
 /*
  * The rate for the update after `done` updates have been made, peak rate
@@ -186,9 +182,7 @@ typedef struct accel_scaler_options {
     {                                                                          \
         sizeof(accel_scaler_options_t)                                         \
     }
-#define ACCEL_SCALER(...)                                                      \
-    (&(accel_scaler_options_t){.size = sizeof(accel_scaler_options_t),         \
-                               __VA_ARGS__})
+#define ACCEL_SCALER(...) ACCEL_MAKE(accel_scaler_options_t, __VA_ARGS__)
 
 /* What a checkpoint keeps of a scaler. */
 typedef struct accel_scaler_state {

@@ -24,9 +24,7 @@ typedef struct accel_progress_options {
     int fd;            /* where to; 0: standard error */
 } accel_progress_options_t;
 
-#define ACCEL_PROGRESS(...)                                                    \
-    (&(accel_progress_options_t){.size = sizeof(accel_progress_options_t),     \
-                                 __VA_ARGS__})
+#define ACCEL_PROGRESS(...) ACCEL_MAKE(accel_progress_options_t, __VA_ARGS__)
 
 /*
  * With an accelerator only rank 0 shows anything, and the calls of the others

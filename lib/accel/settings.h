@@ -39,7 +39,8 @@ typedef struct accel_setting {
  * counts as options in code. The site's file is SYSCONFDIR/accel/accel.conf
  * or $ACCEL_SITE_CONF; the user's is $XDG_CONFIG_HOME/accel/accel.conf, by
  * default ~/.config/accel/accel.conf. A file that is absent is no error,
- * except the one that ACCEL_SITE_CONF names; an unknown key or a bad value anywhere is.
+ * except the one that ACCEL_SITE_CONF names; an unknown key or a bad value
+ * anywhere is.
  *
  * On success *out is the caller's, to give to accel_settings_free(). On
  * failure *out is NULL. Local. Reads the environment, so no other thread may

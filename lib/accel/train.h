@@ -34,8 +34,7 @@ typedef struct accel_options {
     {                                                                          \
         sizeof(accel_options_t)                                                \
     }
-#define ACCEL_OPTIONS(...)                                                     \
-    (&(accel_options_t){.size = sizeof(accel_options_t), __VA_ARGS__})
+#define ACCEL_OPTIONS(...) ACCEL_MAKE(accel_options_t, __VA_ARGS__)
 
 /*
  * Reads the settings, finds the ranks and joins them. `options` may be NULL.
@@ -149,9 +148,7 @@ typedef struct accel_prepare_options {
     {                                                                          \
         sizeof(accel_prepare_options_t)                                        \
     }
-#define ACCEL_PREPARE(...)                                                     \
-    (&(accel_prepare_options_t){.size = sizeof(accel_prepare_options_t),       \
-                                __VA_ARGS__})
+#define ACCEL_PREPARE(...) ACCEL_MAKE(accel_prepare_options_t, __VA_ARGS__)
 
 /*
  * Ties objects to the accelerator: builds the model if need be and gives all

@@ -29,4 +29,19 @@ for file in lib/*/*.h; do
     printf '#include "%s"\nextern int x;\n' "${file#lib/}" >"$scratch/one.c"
     compile "$file" $CC -std=c11 "$scratch/one.c"
 done
+# A program in C++ that makes options, also with the compilers that users have.
+use=tests/lint/cplusplus.cc
+for cxx in "$CXX" clang++; do
+    command -v "${cxx%% *}" >/dev/null || continue
+    for standard in 17 20; do
+        if ! "$top_builddir/libtool" --quiet --tag=CXX --mode=link $cxx \
+            -std=c++$standard -Wall -Wextra -Wshadow -Werror \
+            ${TEST_CFLAGS-} "${include[@]}" "$use" -o "$scratch/use" \
+            "$top_builddir/lib/libaccel.la" >"$scratch/out" 2>&1 ||
+            ! timeout 60 "$scratch/use" >>"$scratch/out" 2>&1; then
+            cat "$scratch/out"
+            complain "$use: C++$standard with $cxx"
+        fi
+    done
+done
 verdict

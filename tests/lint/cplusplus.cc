@@ -1,0 +1,70 @@
+/* A program in C++: every macro that makes options, as an argument. */
+#include <accel.h>
+#include <cstdio>
+
+static accel_t *accel;
+static accel_model_t *model;
+static accel_param_t *w;
+static accel_optimizer_t *optimizer;
+static accel_schedule_t *schedule;
+static accel_scaler_t *scaler;
+static accel_dataset_t *set, *none;
+static accel_loader_t *loader;
+static accel_progress_t *progress;
+static const float points[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+
+static bool set_up()
+{
+    const accel_field_t field = {"x", ACCEL_F32, 1};
+    const void *data = points;
+
+    return accel_open(ACCEL_OPTIONS(.spec = "seed=3"), &accel) == ACCEL_OK &&
+           accel_model_create(accel, &model) == ACCEL_OK &&
+           accel_model_add(model,
+                           ACCEL_PARAM(.name = "w", .ndim = 1, .shape = {2}),
+                           &w) == ACCEL_OK &&
+           accel_dataset_from_memory(&field, &data, 1, 8, &set) == ACCEL_OK &&
+           accel_loader_create(set, ACCEL_LOADER(.batch_size = 2), &loader) ==
+               ACCEL_OK &&
+           accel_optimizer_create(ACCEL_OPTIMIZER(.kind = ACCEL_SGD, .lr = 0.5),
+                                  &optimizer) == ACCEL_OK &&
+           accel_schedule_create(optimizer, ACCEL_SCHEDULE(.warmup = 4),
+                                 &schedule) == ACCEL_OK &&
+           accel_prepare(accel,
+                         ACCEL_PREPARE(.model = model, .optimizer = optimizer,
+                                       .loader = loader)) == ACCEL_OK &&
+           accel_progress_create(accel, ACCEL_PROGRESS(.title = "epoch"),
+                                 &progress) == ACCEL_OK &&
+           accel_scaler_create(ACCEL_SCALER(.init = 8), &scaler) == ACCEL_OK;
+}
+
+static bool is_taken()
+{
+    accel_batch_t batch;
+
+    return accel_get_rng(accel)->seed == 3 && accel_param_elements(w) == 2 &&
+           accel_optimizer_lr(optimizer) == 0.125 &&
+           accel_scaler_scale(scaler) == 8 &&
+           accel_loader_next(loader, &batch) == ACCEL_OK && batch.count == 2 &&
+           ACCEL_CKPT()->size == sizeof(accel_ckpt_options_t) &&
+           accel_dataset_open("/nonexistent",
+                              ACCEL_DATASET(.format = ACCEL_FORMAT_NPY),
+                              &none) != ACCEL_OK;
+}
+
+int main()
+{
+    bool good = set_up() && is_taken();
+
+    if (!good)
+        std::fprintf(stderr, "cplusplus: %s\n", accel_last_error()->text);
+    accel_progress_destroy(progress);
+    accel_loader_destroy(loader);
+    accel_dataset_destroy(set);
+    accel_model_destroy(model);
+    accel_close(accel);
+    accel_schedule_destroy(schedule);
+    accel_optimizer_destroy(optimizer);
+    accel_scaler_destroy(scaler);
+    return good ? 0 : 1;
+}
