@@ -69,10 +69,28 @@ static accel_status_t find_settings(job_t *job, uint64_t *seed)
     return ACCEL_OK;
 }
 
+static int refuse_dump(const job_t *job)
+{
+    fprintf(stderr, "digits: %s: %s\n", job->options->dump, strerror(errno));
+    return 1;
+}
+
+/* Better now than when all is learnt. What is there stays until then. */
+static int try_dump(const job_t *job)
+{
+    FILE *file;
+
+    if (!job->options->dump || !accel_is_main(job->acc))
+        return 0;
+    file = fopen(job->options->dump, "a");
+    return !file || fclose(file) != 0 ? refuse_dump(job) : 0;
+}
+
 /* Every rank reads for itself; if one cannot, none goes on. */
 static accel_status_t read_data(job_t *job)
 {
-    int32_t failed = digits_read(job->options->data, &job->digits) != 0;
+    int32_t failed = try_dump(job) != 0 ||
+                     digits_read(job->options->data, &job->digits) != 0;
     accel_status_t st =
         accel_reduce(job->acc, &failed, 1, ACCEL_I32, ACCEL_MAX);
 
@@ -356,10 +374,7 @@ static int dump_weights(job_t *job)
                     net_shapes[p].elements, file) == net_shapes[p].elements;
     if (file && fclose(file) != 0)
         ok = false;
-    if (!ok)
-        fprintf(stderr, "digits: %s: %s\n", job->options->dump,
-                strerror(errno));
-    return ok ? 0 : 1;
+    return ok ? 0 : refuse_dump(job);
 }
 
 static accel_status_t test(job_t *job)

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +42,10 @@ static int parse_count(const char *option, const char *value, uint64_t least,
     if (*value >= '0' && *value <= '9' && !*end && !errno && *out >= least &&
         *out <= most)
         return 0;
-    return bad_value(option, value, "not a whole number in range");
+    char wanted[96];
+    snprintf(wanted, sizeof wanted,
+             "want a whole number from %" PRIu64 " to %" PRIu64, least, most);
+    return bad_value(option, value, wanted);
 }
 
 static int parse_rate(const char *value, double *out)

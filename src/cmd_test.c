@@ -258,6 +258,8 @@ int cmd_test(int argc, char **argv)
         if (option == 'n' && !read_size(optarg, &size))
             return cmd_usage("test", "-n %s: want a number from 1 to %d",
                              optarg, RANKS_MAX);
+        else if (option == 'd' && !*optarg)
+            return cmd_usage("test", "--dir: want the name of a directory");
         else if (option == 'd')
             test.dir = optarg;
         else if (option == 'h')

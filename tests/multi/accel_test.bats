@@ -74,7 +74,7 @@ all_ok() {
 
 @test "wrong usage exits with 2" {
     local arguments
-    for arguments in "-n 0" "-n 65" "-n x" "-n" "--dir" "--what" "more" \
+    for arguments in "-n 0" "-n 65" "-n x" "-n" "--dir" "--dir=" "--what" "more" \
         "-n 2 --here"; do
         # shellcheck disable=SC2086
         run -2 accel test $arguments

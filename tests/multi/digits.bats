@@ -186,3 +186,14 @@ setup() {
     run "$top_builddir/examples/minimal"
     [ "$output" = "y = 3.000 x + 2.000" ]
 }
+
+@test "wrong options are told before anything is learnt" {
+    run accel launch -n 2 "$digits" --epochs 1 --dump /nonexistent/weights
+    echo "$output"
+    [[ $status -ne 0 ]]
+    [[ $output == *'digits: /nonexistent/weights: No such file or directory'* ]]
+    [[ $output != *'epoch 1/1'* ]]
+    run "$digits" --epochs 0
+    [[ $status -eq 2 ]]
+    [[ $output == *'--epochs 0: want a whole number from 1 to 1000000'* ]]
+}
