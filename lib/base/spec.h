@@ -63,7 +63,8 @@ const ax_key_t *ax_spec_lookup(const char *name, char *error, size_t room);
 void ax_spec_env_name(const ax_key_t *key, char *out, size_t room);
 
 /*
- * Checks and reads one value. False: `error` holds "zero=1: want 0 (why)". On success out->text is `value` itself or a word of the table.
+ * Checks and reads one value. False: `error` holds "zero=1: want 0 (why)". On
+ * success out->text is `value` itself or a word of the table.
  */
 bool ax_spec_value(const ax_key_t *key, const char *value, ax_value_t *out,
                    char *error, size_t room);
