@@ -36,6 +36,8 @@ AS_IF([test -n "$accel_hdf5_dir"],
   Debian, Ubuntu:  apt-get install libhdf5-dev
   RPM systems:     dnf install hdf5-devel
   Elsewhere: --with-hdf5=DIR, where DIR/include/hdf5.h is.])])])])
+# Later releases keep the functions of 1.10 under their names for who asks.
+HDF5_CFLAGS="$HDF5_CFLAGS -DH5_USE_110_API"
 accel_save_CPPFLAGS=$CPPFLAGS
 accel_save_LIBS=$LIBS
 CPPFLAGS="$CPPFLAGS $HDF5_CFLAGS"
