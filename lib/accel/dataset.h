@@ -88,6 +88,8 @@ typedef enum accel_format {
 #undef ACCEL_FORMAT_ENUM
 } accel_format_t;
 
+#define ACCEL_NO_CACHE SIZE_MAX
+
 /* Zero means the default. */
 typedef struct accel_dataset_options {
     size_t size;
@@ -99,6 +101,8 @@ typedef struct accel_dataset_options {
     size_t window;    /* tokens, megatron: a sample has window + 1 tokens */
     size_t stride;    /* from one sample to the next; 0: window */
     size_t max_bytes; /* lines, tar: room for one; 0: the longest there is */
+    /* Memory for small samples of files that fit in it together; 0: 64 MiB. */
+    size_t cache_bytes;
 } accel_dataset_options_t;
 
 #define ACCEL_DATASET(...) ACCEL_MAKE(accel_dataset_options_t, __VA_ARGS__)
@@ -112,6 +116,12 @@ typedef struct accel_dataset_options {
  * line is zero. Tar gives for each extension such as "jpg" the fields "jpg"
  * (u8) and "jpg.length" (u32). Tokens give "tokens"; no window spans two
  * files.
+ *
+ * When all files together have at most cache_bytes (ACCEL_NO_CACHE: never),
+ * samples of up to 64 KiB a field come from memory: each MiB of a file is read
+ * when one of its samples is first wanted, and kept until the dataset is
+ * destroyed, so at most as many bytes as the files have. Not for lines, tar,
+ * and what the HDF5 library reads.
  *
  * The files must stay as they are until the dataset is destroyed. On failure
  * *out is NULL. Local. ACCEL_ERR_IO: a file cannot be read;

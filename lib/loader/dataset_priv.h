@@ -57,10 +57,13 @@ accel_status_t ax_dataset_join(accel_dataset_t **parts, size_t nparts,
 
 /* ---- file.c: files that must stay as they are ---------------------------- */
 
+typedef struct ax_cache ax_cache_t;
+
 typedef struct ax_file {
     char *path;
     int fd; /* -1: opened for each read */
     uint64_t bytes;
+    ax_cache_t *cache; /* NULL: none */
 } ax_file_t;
 
 /* `keep`: hold it open. Only regular files. */
@@ -86,6 +89,9 @@ typedef struct ax_files {
 accel_status_t ax_files_open(ax_files_t *files, const char *const *paths,
                              size_t npaths);
 void ax_files_close(ax_files_t *files);
+
+/* Caches for all of them, if together they have at most `limit` bytes. */
+accel_status_t ax_files_cache(ax_files_t *files, size_t limit);
 uint64_t ax_files_hash(const ax_files_t *files, uint64_t seed);
 
 /* Rows of `bytes` bytes each, row i at offset + i * step; rows that follow
@@ -98,6 +104,25 @@ typedef struct ax_rows {
 
 accel_status_t ax_rows_read(const ax_rows_t *rows, const uint64_t *index,
                             size_t count, void *to);
+
+/* ---- cache.c: small files in memory --------------------------------------
+ */
+
+/* Longer pieces are always read: a copy costs more than the call it saves. */
+#define AX_CACHED ((size_t)1 << 16)
+
+/* Gives the file a cache, which goes when it is closed, if it is held open and
+ * has at most `limit` bytes; otherwise it stays as it is. */
+accel_status_t ax_cache_open(ax_file_t *file, size_t limit);
+void ax_cache_close(ax_file_t *file);
+
+/* ax_file_read(), from the cache where there is one; the size is then not
+ * looked at: call ax_file_same() after the last piece. */
+accel_status_t ax_cache_read(const ax_file_t *file, void *data, size_t bytes,
+                             uint64_t offset);
+
+/* These bytes are wanted soon. */
+void ax_cache_ask(const ax_file_t *file, size_t bytes, uint64_t offset);
 
 /* ---- table.c: arrays in files -------------------------------------------- */
 
@@ -168,8 +193,8 @@ accel_status_t ax_entries_dataset(ax_entries_t *entries,
                                   const char *format, accel_dataset_t **out);
 
 /* ---- the formats ---------------------------------------------------------
- * Files that hold one dataset each; the options are checked already. `keep`:
- * hold the file open.
+ * Files that hold one dataset each; the options are checked already, and
+ * cache_bytes is what this file may have. `keep`: hold the file open.
  */
 accel_status_t ax_npy_open(const char *path, bool keep,
                            const accel_dataset_options_t *options,

@@ -51,6 +51,7 @@ accel_status_t ax_file_open(ax_file_t *file, const char *path, bool keep)
 
 void ax_file_close(ax_file_t *file)
 {
+    ax_cache_close(file);
     if (file->path && file->fd >= 0)
         close(file->fd);
     free(file->path);
@@ -132,6 +133,19 @@ void ax_files_close(ax_files_t *files)
     *files = (ax_files_t){0};
 }
 
+accel_status_t ax_files_cache(ax_files_t *files, size_t limit)
+{
+    accel_status_t st = ACCEL_OK;
+    uint64_t all = 0;
+
+    for (size_t i = 0; i < files->count; i++)
+        if (__builtin_add_overflow(all, files->file[i].bytes, &all))
+            return ACCEL_OK;
+    for (size_t i = 0; i < files->count && all <= limit && st == ACCEL_OK; i++)
+        st = ax_cache_open(&files->file[i], limit);
+    return st;
+}
+
 uint64_t ax_files_hash(const ax_files_t *files, uint64_t seed)
 {
     for (size_t i = 0; i < files->count; i++)
@@ -166,11 +180,36 @@ static accel_status_t read_kept(const ax_rows_t *rows, const uint64_t *index,
     return st == ACCEL_OK ? ax_file_same(file, file->fd) : st;
 }
 
+/* Rows that are copied from memory: in no order that the processor could
+ * guess, so it is asked for them ahead. A size that has changed shows after
+ * them as well as before. */
+#define AHEAD 12
+
+static accel_status_t read_cached(const ax_rows_t *rows, const uint64_t *index,
+                                  size_t count, char *to)
+{
+    const ax_file_t *file = rows->file;
+    accel_status_t st = ACCEL_OK;
+
+    for (size_t i = 0; i < count && i < AHEAD; i++)
+        ax_cache_ask(file, rows->bytes, rows->offset + index[i] * rows->step);
+    for (size_t i = 0; i < count && st == ACCEL_OK; i++) {
+        if (i + AHEAD < count)
+            ax_cache_ask(file, rows->bytes,
+                         rows->offset + index[i + AHEAD] * rows->step);
+        st = ax_cache_read(file, to + i * rows->bytes, rows->bytes,
+                           rows->offset + index[i] * rows->step);
+    }
+    return st == ACCEL_OK ? ax_file_same(file, file->fd) : st;
+}
+
 accel_status_t ax_rows_read(const ax_rows_t *rows, const uint64_t *index,
                             size_t count, void *to)
 {
     accel_status_t st = ACCEL_OK;
 
+    if (rows->file->cache && rows->bytes <= AX_CACHED)
+        return read_cached(rows, index, count, to);
     if (rows->file->fd >= 0)
         return read_kept(rows, index, count, to);
     for (size_t i = 0, n; i < count && st == ACCEL_OK; i += n) {

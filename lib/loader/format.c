@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define CACHE_DEFAULT ((size_t)64 << 20)
+
 /* ---- what a file looks like ---------------------------------------------- */
 
 static bool ends_with(const char *path, const char *suffix)
@@ -214,6 +216,29 @@ typedef accel_status_t (*open_one_fn)(const char *, bool,
                                       const accel_dataset_options_t *,
                                       accel_dataset_t **);
 
+/*
+ * How much of the cache file `path` may have: what it needs, if all of them
+ * fit, so that together they never take more; else nothing.
+ */
+static bool all_fit(const char *const *paths, size_t npaths, size_t limit)
+{
+    struct stat about;
+    uint64_t all = 0;
+
+    for (size_t i = 0; i < npaths; i++)
+        if (stat(paths[i], &about) != 0 ||
+            __builtin_add_overflow(all, (uint64_t)about.st_size, &all))
+            return false;
+    return all <= limit;
+}
+
+static size_t share_of(const char *path)
+{
+    struct stat about;
+
+    return stat(path, &about) == 0 ? (size_t)about.st_size : 0;
+}
+
 static accel_status_t open_each(open_one_fn open_one, const char *const *paths,
                                 size_t npaths,
                                 const accel_dataset_options_t *options,
@@ -225,11 +250,14 @@ static accel_status_t open_each(open_one_fn open_one, const char *const *paths,
 
     if (npaths == 1)
         return open_one(paths[0], true, options, out);
+    accel_dataset_options_t each = *options;
+    bool fit = all_fit(paths, npaths, options->cache_bytes);
     parts = calloc(npaths, sizeof *parts);
     if (!parts)
         return ax_fail(ACCEL_ERR_NOMEM, "dataset: out of memory");
     while (st == ACCEL_OK && n < npaths) {
-        st = open_one(paths[n], npaths <= 256, options, &parts[n]);
+        each.cache_bytes = fit ? share_of(paths[n]) : 0;
+        st = open_one(paths[n], npaths <= 256, &each, &parts[n]);
         n += st == ACCEL_OK;
     }
     if (st == ACCEL_OK) {
@@ -298,6 +326,10 @@ accel_status_t accel_dataset_open_files(const char *const *paths, size_t npaths,
             ACCEL_OK ||
         (st = check_options(&o)) != ACCEL_OK)
         return st;
+    if (o.cache_bytes == 0)
+        o.cache_bytes = CACHE_DEFAULT;
+    else if (o.cache_bytes == ACCEL_NO_CACHE)
+        o.cache_bytes = 0;
     accel_format_t format = o.format;
     if (format == ACCEL_FORMAT_AUTO)
         st = detect(paths[0], &format);

@@ -245,6 +245,7 @@ static accel_status_t read_chunks(const ax_hdf5_t *h, const ax_array_t *a,
                                   size_t bytes, const uint64_t *index,
                                   size_t count, char *to)
 {
+    const ax_file_t *file = &h->file;
     accel_status_t st = ACCEL_OK;
 
     for (size_t i = 0, n; i < count && st == ACCEL_OK; i += n) {
@@ -253,10 +254,11 @@ static accel_status_t read_chunks(const ax_hdf5_t *h, const ax_array_t *a,
              i + n < count && index[i + n] == index[i] + n && row + n < a->per;
              n++)
             ;
-        st = ax_file_read(&h->file, to + i * bytes, n * bytes,
-                          a->chunk[c] + row * bytes);
+        uint64_t at = a->chunk[c] + row * bytes;
+        st = ax_cache_read(file, to + i * bytes, n * bytes, at);
     }
-    return st;
+    /* Asked once for all that came from memory. */
+    return st == ACCEL_OK && file->cache ? ax_file_same(file, file->fd) : st;
 }
 
 /* `n` rows from `first` on; the library is entered. */
@@ -413,7 +415,8 @@ accel_status_t ax_hdf5_open(const char *path, bool keep,
     if ((st = ax_file_open(&h->file, path, keep)) == ACCEL_OK &&
         (st = examine(h, options, &f)) == ACCEL_OK &&
         (st = ax_columns_choose(options, f.columns, &f.count, path)) ==
-            ACCEL_OK)
+            ACCEL_OK &&
+        (st = ax_cache_open(&h->file, options->cache_bytes)) == ACCEL_OK)
         st = ax_columns_dataset(f.columns, f.count, out);
     free(f.columns);
     if (st != ACCEL_OK) {

@@ -17,6 +17,7 @@ lib_libaccel_core_la_SOURCES += \
 	lib/loader/dataset_priv.h \
 	lib/loader/compose.c \
 	lib/loader/file.c \
+	lib/loader/cache.c \
 	lib/loader/table.c \
 	lib/loader/entries.c \
 	lib/loader/format.c \
@@ -54,6 +55,9 @@ unit_tests += tests/unit/test_hdf5
 tests_unit_test_hdf5_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_hdf5_LDADD = $(unit_ldadd) $(HDF5_LIBS)
 EXTRA_DIST += tests/unit/files.h
+unit_tests += tests/unit/test_cache
+tests_unit_test_cache_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_cache_LDADD = $(unit_ldadd) $(HDF5_LIBS)
 dist_man_MANS += man/accel_loader.3 man/accel_dataset.3
 unit_tests += tests/unit/test_ring
 tests_unit_test_ring_SOURCES = tests/unit/test_ring.c tests/unit/loader_rig.h

@@ -284,6 +284,8 @@ accel_status_t ax_npy_open(const char *path, bool keep,
     if (st == ACCEL_OK)
         st = ax_columns_choose(options, &column, &n, path);
     if (st == ACCEL_OK)
+        st = ax_cache_open(&file, options->cache_bytes);
+    if (st == ACCEL_OK)
         return ax_table_new(&file, &column, 1, "npy", out);
     ax_file_close(&file);
     return st;

@@ -299,6 +299,8 @@ accel_status_t ax_npz_open(const char *path, bool keep,
     if (st == ACCEL_OK)
         st = ax_columns_choose(options, columns, &n, path);
     if (st == ACCEL_OK)
+        st = ax_cache_open(&file, options->cache_bytes);
+    if (st == ACCEL_OK)
         st = ax_table_new(&file, columns, n, "npz", out);
     else
         ax_file_close(&file);

@@ -57,8 +57,14 @@ static accel_status_t tokens_read(const accel_dataset_t *dataset,
     for (size_t i = 0; i < count && st == ACCEL_OK; i++) {
         size_t f = file_of(t, index[i]);
         const stretch_t *s = &t->stretch[f];
-        st = ax_file_read(&t->files.file[f], (char *)fields[0] + i * bytes,
-                          bytes, s->offset + (index[i] - s->first) * t->stride);
+        const ax_file_t *file = &t->files.file[f];
+        uint64_t at = s->offset + (index[i] - s->first) * t->stride;
+        char *to = (char *)fields[0] + i * bytes;
+        st = ax_cache_read(file, to, bytes, at);
+        /* Its size is asked after the last of a row of samples from it. */
+        if (st == ACCEL_OK && file->cache &&
+            (i + 1 == count || file_of(t, index[i + 1]) != f))
+            st = ax_file_same(file, file->fd);
     }
     return st;
 }
@@ -105,6 +111,8 @@ static accel_status_t tokens_finish(tokens_t *t,
         st = ax_column_shape(&column, extents, 2, path);
     if (st == ACCEL_OK)
         st = ax_columns_choose(options, &column, &n, path);
+    if (st == ACCEL_OK)
+        st = ax_files_cache(&t->files, options->cache_bytes);
     if (st == ACCEL_OK && !ax_mul(stride, element, &stride))
         st = ax_fail(ACCEL_ERR_ARG, "dataset: %s: stride is too large", path);
     if (st == ACCEL_OK)
