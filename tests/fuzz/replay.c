@@ -35,8 +35,8 @@ static int replay_folder(const char *root, const char *format)
 
 int main(void)
 {
-    static const char *const formats[] = {"npy", "npz", "tar", "tokens",
-                                          "megatron"};
+    static const char *const formats[] = {"npy",    "npz",      "tar",
+                                          "tokens", "megatron", "lines"};
     const char *top = getenv("top_srcdir");
     char root[512];
 

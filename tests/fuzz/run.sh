@@ -8,7 +8,7 @@
 set -eu
 seconds=${1:-120}
 shift $(($# > 0))
-formats=${*:-npy npz tar tokens megatron}
+formats=${*:-npy npz tar tokens megatron lines}
 here=$(cd "$(dirname "$0")/../.." && pwd)
 top_srcdir=${top_srcdir:-$here} top_builddir=${top_builddir:-$PWD}
 CLANG=${CLANG:-clang-14}
