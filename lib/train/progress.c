@@ -45,8 +45,6 @@ accel_status_t accel_progress_create(const accel_t *accel,
     accel_status_t st;
 
     *out = NULL;
-    if (!accel)
-        return ax_fail_null(__func__, "accel");
     if ((st = ax_options_copy(&o, options, sizeof o, "ACCEL_PROGRESS")) !=
             ACCEL_OK ||
         (st = check(&o)) != ACCEL_OK)
