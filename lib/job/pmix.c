@@ -454,13 +454,20 @@ static accel_status_t fail_unfinished(const accel_job_t *job, const char *key,
                                       int64_t seconds)
 {
     int ended = atomic_load(&session.ended) - 1;
-    char who[96];
+    char who[96], missing[280];
 
     if (ended < 0 || ended >= job->size)
         return fail_timeout(job, key, seconds);
+    ax_job_who(job, ended, who, sizeof who);
+    if (is_here(ended, key)) { /* its time was over: not the one to blame */
+        list_missing(job, key, missing, sizeof missing);
+        return ax_fail(ACCEL_ERR_PEER,
+                       "job: %s ended while it waited in the exchange at "
+                       "start-up; missing: %s",
+                       who, missing);
+    }
     return ax_fail(ACCEL_ERR_PEER,
-                   "job: %s ended before the exchange at start-up",
-                   ax_job_who(job, ended, who, sizeof who));
+                   "job: %s ended before the exchange at start-up", who);
 }
 
 /* *whole: nobody has left during the fence. */
