@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -377,6 +378,16 @@ out:
     return !failed("registering the job", rc);
 }
 
+/* PMIx keeps what it knows in files of some MiB that all ranks map; where the
+ * limit of files does not allow them (SIGXFSZ), in memory. */
+static bool files_are_limited(void)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < 64 << 20 &&
+           !getenv("PMIX_MCA_gds");
+}
+
 bool server_start(const struct launch_options *options, const char *dir,
                   int wake_fd)
 {
@@ -395,8 +406,11 @@ bool server_start(const struct launch_options *options, const char *dir,
     PMIX_INFO_CONSTRUCT(&info[1]);
     PMIX_INFO_LOAD(&info[0], PMIX_SERVER_TMPDIR, dir, PMIX_STRING);
     PMIX_INFO_LOAD(&info[1], PMIX_SYSTEM_TMPDIR, dir, PMIX_STRING);
+    bool choose = files_are_limited() && setenv("PMIX_MCA_gds", "hash", 0) == 0;
     watch(true);
     pmix_status_t rc = PMIx_server_init(&module, info, 2);
+    if (choose)
+        unsetenv("PMIX_MCA_gds");
     PMIX_INFO_DESTRUCT(&info[0]);
     PMIX_INFO_DESTRUCT(&info[1]);
     if (failed("starting", rc))
