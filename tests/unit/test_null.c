@@ -60,7 +60,6 @@ static int take_nothing(void *context, const void *data, size_t bytes,
       (NULL, "s", 1, give_nothing, take_nothing, NULL))                        \
     X(accel_save_state, accel, (NULL, NULL))                                   \
     X(accel_load_state, accel, (NULL, NULL))                                   \
-    X(accel_progress_create, accel, (NULL, NULL, (accel_progress_t **)&out))   \
     X(accel_model_create, accel, (NULL, (accel_model_t **)&out))               \
     X(accel_model_add, model, (NULL, NULL, NULL))                              \
     X(accel_model_build, model, (NULL))                                        \
