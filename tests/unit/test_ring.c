@@ -171,8 +171,9 @@ static void a_new_loader_goes_on_after_three(void **state)
     (void)state;
     for (int kind = 0; kind < 4; kind++) {
         bool stream = kind % 2;
-        rig_t r = rig_of(64);
+        rig_t r = rig_of(64), again = rig_of(64); /* a stream has one reader */
         accel_dataset_t *d = rig_dataset(&r, stream);
+        accel_dataset_t *e = rig_dataset(&again, stream);
         const accel_loader_options_t *o =
             L(.batch_size = 4, .shuffle = !stream, .threads = kind / 2 * 2);
         accel_loader_t *first = rig_loader(d, o, 1, 2);
@@ -183,7 +184,7 @@ static void a_new_loader_goes_on_after_three(void **state)
             step(first, &want);
         accel_loader_get_state(first, &st);
         assert_int_equal(st.samples, 24);
-        accel_loader_t *second = rig_loader(d, o, 1, 2);
+        accel_loader_t *second = rig_loader(e, o, 1, 2);
         assert_int_equal(accel_loader_set_state(second, &st), ACCEL_OK);
         int left = 0;
         do {
@@ -196,6 +197,7 @@ static void a_new_loader_goes_on_after_three(void **state)
         accel_loader_destroy(first);
         accel_loader_destroy(second);
         accel_dataset_destroy(d);
+        accel_dataset_destroy(e);
     }
 }
 
