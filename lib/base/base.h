@@ -71,10 +71,6 @@ double ax_settings_num(const accel_settings_t *s, const char *name);
 /* A hash of all values that must be alike on all ranks. */
 uint64_t ax_settings_hash(const accel_settings_t *s);
 
-/* The precision and what else must be alike and is not the default, for
- * people: "precision=fp16 clip=1"; cut when longer than `room` - 1. */
-void ax_settings_brief(const accel_settings_t *s, char *out, size_t room);
-
 /* ---- io.c: files --------------------------------------------------------- */
 
 /*

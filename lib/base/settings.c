@@ -213,17 +213,3 @@ uint64_t ax_settings_hash(const accel_settings_t *s)
             hash = hash_entry(&s->entries[i], hash);
     return hash;
 }
-
-void ax_settings_brief(const accel_settings_t *s, char *out, size_t room)
-{
-    size_t used = 0;
-
-    out[0] = '\0';
-    for (size_t i = 0; i < s->count && used < room; i++) {
-        const struct ax_entry *e = &s->entries[i];
-        if (i > 0 && (!e->key->alike || !strcmp(e->text, e->key->fallback)))
-            continue;
-        used += (size_t)snprintf(out + used, room - used, "%s%s=%s",
-                                 used ? " " : "", e->key->name, e->text);
-    }
-}

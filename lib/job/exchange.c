@@ -145,10 +145,3 @@ const void *ax_job_endpoint(const accel_job_t *job, int rank, size_t *bytes)
     *bytes = record.bytes;
     return record.endpoint;
 }
-
-const char *ax_job_switches(const accel_job_t *job, int rank)
-{
-    ax_record_t record;
-
-    return record_of(job, rank, &record) ? record.switches : NULL;
-}
