@@ -4,6 +4,7 @@
  * rounding mode nor flush-to-zero can change a result.
  */
 #include "base.h"
+#include "bits.h"
 
 #include <string.h>
 
@@ -40,22 +41,6 @@ accel_dtype_t ax_accumulator(accel_dtype_t dtype)
     return dtype == ACCEL_F16 || dtype == ACCEL_BF16 ? ACCEL_F32 : dtype;
 }
 
-static uint32_t bits_of(float value)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
-static float float_of(uint32_t bits)
-{
-    float value;
-
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 /* x / 2^n rounded to nearest, ties to even; n from 1 to 63 */
 static uint64_t shift_rne(uint64_t x, int n)
 {
@@ -71,16 +56,16 @@ float ax_f16_to_f32(uint16_t bits)
     uint32_t fraction = bits & 0x3ff;
 
     if (exponent == 31) /* infinity; NaN with the quiet bit */
-        return float_of(sign | 0x7f800000 | fraction << 13 |
-                        (fraction ? 0x400000 : 0));
+        return ax_float_of(sign | 0x7f800000 | fraction << 13 |
+                           (fraction ? 0x400000 : 0));
     if (exponent == 0) {
         if (fraction == 0)
-            return float_of(sign);
+            return ax_float_of(sign);
         int shift = __builtin_clz(fraction) - 21; /* to bit 10 */
         fraction = (fraction << shift) & 0x3ff;
         exponent = (uint32_t)(1 - shift);
     }
-    return float_of(sign | (exponent + 112) << 23 | fraction << 13);
+    return ax_float_of(sign | (exponent + 112) << 23 | fraction << 13);
 }
 
 float ax_bf16_to_f32(uint16_t bits)
@@ -89,12 +74,12 @@ float ax_bf16_to_f32(uint16_t bits)
 
     if ((wide & 0x7fffffff) > 0x7f800000)
         wide |= 0x400000;
-    return float_of(wide);
+    return ax_float_of(wide);
 }
 
 uint16_t ax_f32_to_bf16(float value)
 {
-    uint32_t bits = bits_of(value);
+    uint32_t bits = ax_bits_of(value);
 
     if ((bits & 0x7fffffff) > 0x7f800000)
         return (uint16_t)((bits >> 16) | 0x40);
@@ -103,7 +88,7 @@ uint16_t ax_f32_to_bf16(float value)
 
 uint16_t ax_f32_to_f16(float value)
 {
-    uint32_t bits = bits_of(value);
+    uint32_t bits = ax_bits_of(value);
     uint32_t sign = (bits >> 16) & 0x8000;
     uint32_t size = bits & 0x7fffffff;
 
@@ -121,18 +106,10 @@ uint16_t ax_f32_to_f16(float value)
 
 /* f64 to f16 and bf16 must not go through f32: two roundings can differ. */
 
-static uint64_t bits64(double value)
-{
-    uint64_t bits;
-
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
 /* Rounds to a sign, `ebits` bits of exponent and `fbits` of fraction. */
 static uint32_t narrow64(double value, int ebits, int fbits)
 {
-    uint64_t bits = bits64(value);
+    uint64_t bits = ax_bits64_of(value);
     uint64_t size = bits & (UINT64_MAX >> 1);
     uint32_t sign = (uint32_t)(bits >> 63) << (ebits + fbits);
     uint32_t infinity = ((1u << ebits) - 1) << fbits;
@@ -167,14 +144,14 @@ uint16_t ax_f64_to_bf16(double value)
 
 float ax_f64_to_f32(double value)
 {
-    return float_of(narrow64(value, 8, 23));
+    return ax_float_of(narrow64(value, 8, 23));
 }
 
 /* Widening by hand, too: with DAZ set the machine makes zero of subnormals,
  * and it would turn a signalling NaN quiet on some paths only. */
 double ax_f32_to_f64(float value)
 {
-    uint32_t bits = bits_of(value);
+    uint32_t bits = ax_bits_of(value);
     uint64_t sign = (uint64_t)(bits >> 31) << 63;
     uint64_t exponent = (bits >> 23) & 255;
     uint64_t fraction = bits & 0x7fffff;

@@ -1,4 +1,5 @@
 /* Kernels in plain C: the reference, and all there is beside x86-64. */
+#include "bits.h"
 #include "kernel.h"
 
 #include <string.h>
@@ -49,22 +50,6 @@ static void fill_converts(ax_kernels_t *t)
 
 /* ---- reductions ---------------------------------------------------------- */
 
-static float float_of(uint32_t bits)
-{
-    float value;
-
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static double double_of(uint64_t bits)
-{
-    double value;
-
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 static float sum_f32(float a, float b)
 {
     return a + b;
@@ -107,13 +92,13 @@ static double max_f64(double a, double b)
 static float end_f32(float x, double scale)
 {
     x *= (float)scale;
-    return x != x ? float_of(AX_NAN32) : x;
+    return x != x ? ax_float_of(AX_NAN32) : x;
 }
 
 static double end_f64(double x, double scale)
 {
     x *= scale;
-    return x != x ? double_of(AX_NAN64) : x;
+    return x != x ? ax_double_of(AX_NAN64) : x;
 }
 
 static float same_f32(float x)

@@ -15,6 +15,7 @@ lib_libaccel_core_la_SOURCES += \
 	lib/base/rng_priv.h \
 	lib/base/rng.c \
 	lib/base/dtype.c \
+	lib/base/bits.h \
 	lib/base/kernel.h \
 	lib/base/kernel_scalar.c \
 	lib/base/kernel_types.h \
