@@ -1,7 +1,12 @@
 # sources: nothing lies about unbuilt, unrun or unshipped.
 . "$(dirname "$0")/lint.bash"
 
-cat Makefile.am $(find . -name local.mk -not -path './*/_build/*') |
+# Of this folder alone: instrumented trees lie in it, with copies of all.
+makefiles() {
+    find lib src spank man etc examples bench tests -name local.mk
+}
+
+cat Makefile.am $(makefiles) |
     tr ' \t\\' '\n\n\n' | sort -u >"$scratch/words"
 
 # A source is named by its path, or, in tests, by the program made of it.
@@ -20,8 +25,7 @@ done < <(
     find bench -name '*.sh'
 )
 # What is made from configure.ac by hand must be there too.
-for file in $(find . -name local.mk -not -path './*/_build/*'); do
-    file=${file#./}
+for file in $(makefiles); do
     [[ $file == lib/*/local.mk ]] && in=lib/local.mk || in=Makefile.am
     grep -qx "include $file" "$in" || complain "$file: not included by $in"
 done
