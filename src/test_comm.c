@@ -90,6 +90,7 @@ static double expected(int size, accel_dtype_t dtype, accel_op_t op, size_t i)
         value = sum / size;
         break;
     case ACCEL_MIN:
+    case ACCEL_PROD: /* of zeros and ones */
         value = sum == size;
         break;
     case ACCEL_MAX:
@@ -117,7 +118,7 @@ static void compare(const accel_t *accel, const void *buffer, size_t first,
 {
     accel_dtype_t dtype = (accel_dtype_t)what[0];
     accel_op_t op = (accel_op_t)what[1];
-    static const char *const ops[] = {"sum", "avg", "min", "max"};
+    static const char *const ops[] = {"sum", "avg", "min", "max", "prod"};
 
     for (size_t i = 0; i < count && !finding->wrong[0]; i++) {
         double want = expected(accel_size(accel), dtype, op, first + i);
@@ -182,7 +183,7 @@ static void reduce_all(accel_t *accel, void *buffer, size_t count,
                        struct finding *finding)
 {
     for (size_t d = 0; d < NDTYPES; d++)
-        for (int op = ACCEL_SUM; op <= ACCEL_MAX; op++) {
+        for (int op = ACCEL_SUM; op <= ACCEL_PROD; op++) {
             int what[2] = {(int)dtypes[d], op};
             if (op == ACCEL_AVG && !is_float(dtypes[d]))
                 continue;

@@ -14,8 +14,8 @@
  *
  * Counts are in elements. A count of 0 is fine, with NULL buffers too.
  * Passing the same pointer as `send` and `recv` asks for in-place operation;
- * any other overlap is ACCEL_ERR_ARG. f16 and bf16 are summed in f32 and
- * rounded once. Each element is reduced in rank order within a node and in
+ * any other overlap is ACCEL_ERR_ARG. f16 and bf16 are reduced in f32
+ * and rounded once. Each element is reduced in rank order within a node and in
  * node order between nodes, whatever the message's size, so the same call
  * gives the same bits on every rank and in every run.
  *
@@ -38,7 +38,8 @@ typedef enum accel_op {
     ACCEL_SUM = 0,
     ACCEL_AVG, /* sum / size, the division in f32 or f64; not for integers */
     ACCEL_MIN, /* NaN if any element is NaN */
-    ACCEL_MAX  /* NaN if any element is NaN */
+    ACCEL_MAX, /* NaN if any element is NaN */
+    ACCEL_PROD /* integers wrap */
 } accel_op_t;
 
 /*
@@ -80,7 +81,7 @@ ACCEL_API accel_status_t accel_comm_broadcast(accel_comm_t *comm, void *buffer,
 /*
  * recv[i] = op over all ranks of send[i], on every rank. `send` and `recv`
  * hold `count` elements. Types: f64 f32 f16 bf16 i8..u64; ACCEL_AVG of an
- * integer type is ACCEL_ERR_ARG. Integer sums wrap.
+ * integer type is ACCEL_ERR_ARG. Integer sums and products wrap.
  */
 ACCEL_API accel_status_t accel_comm_allreduce(accel_comm_t *comm,
                                               const void *send, void *recv,

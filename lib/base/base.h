@@ -155,7 +155,12 @@ uint16_t ax_f64_to_bf16(double value);
 accel_dtype_t ax_accumulator(accel_dtype_t dtype);
 
 /* Operators as kernels see them; the average is a sum and one scaling. */
-typedef enum ax_reduce_op { AX_SUM = 0, AX_MIN, AX_MAX } ax_reduce_op_t;
+typedef enum ax_reduce_op {
+    AX_SUM = 0,
+    AX_MIN,
+    AX_MAX,
+    AX_PROD
+} ax_reduce_op_t;
 
 /*
  * What is done to the elements: sources are of `dtype` (f16 and bf16 are

@@ -17,7 +17,7 @@ typedef enum ax_float {
     AX_FLOATS
 } ax_float_t;
 
-#define AX_REDUCE_OPS 3
+#define AX_REDUCE_OPS 4
 #define AX_DTYPES (ACCEL_U64 + 1)
 
 typedef void (*ax_convert_fn)(void *dst, const void *src, size_t count);

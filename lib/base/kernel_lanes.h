@@ -92,6 +92,11 @@ LANE raw sum_f32(raw a, raw b)
     return (raw)((vf32)a + (vf32)b);
 }
 
+LANE raw prod_f32(raw a, raw b)
+{
+    return (raw)((vf32)a * (vf32)b);
+}
+
 /* Equal numbers differ at most in the sign of zero: or keeps a minus, and
  * drops it. */
 LANE raw min_f32(raw a, raw b)
@@ -121,6 +126,11 @@ LANE raw end_f32(raw a, double scale)
 LANE raw sum_f64(raw a, raw b)
 {
     return (raw)((vf64)a + (vf64)b);
+}
+
+LANE raw prod_f64(raw a, raw b)
+{
+    return (raw)((vf64)a * (vf64)b);
 }
 
 LANE raw min_f64(raw a, raw b)
@@ -153,13 +163,18 @@ LANE raw end_int(raw a, double scale)
     return a;
 }
 
-/* Signed sums wrap as unsigned ones do, without undefined behaviour. */
+/* Signed sums and products wrap as unsigned ones do, without undefined
+ * behaviour. */
 #define INT_OPERATORS(name, type, unsigned_type)                               \
     typedef type v##name VECTOR;                                               \
     typedef unsigned_type w##name VECTOR;                                      \
     LANE raw sum_##name(raw a, raw b)                                          \
     {                                                                          \
         return (raw)((w##name)a + (w##name)b);                                 \
+    }                                                                          \
+    LANE raw prod_##name(raw a, raw b)                                         \
+    {                                                                          \
+        return (raw)((w##name)a * (w##name)b);                                 \
     }                                                                          \
     LANE raw min_##name(raw a, raw b)                                          \
     {                                                                          \

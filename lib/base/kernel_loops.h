@@ -176,7 +176,8 @@ static TARGET void f32_from_f64(void *dst, const void *src, size_t count)
 #define REDUCE_ALL(name, bytes, end)                                           \
     REDUCE(name, sum, bytes, end)                                              \
     REDUCE(name, min, bytes, end)                                              \
-    REDUCE(name, max, bytes, end)
+    REDUCE(name, max, bytes, end)                                              \
+    REDUCE(name, prod, bytes, end)
 
 REDUCE_ALL(f64, 8, end_f64)
 REDUCE_ALL(f32, 4, end_f32)
@@ -202,7 +203,8 @@ REDUCE_ALL(u64, 8, end_int)
 #define REDUCE16_ALL(name, from, to, bytes)                                    \
     REDUCE16(name, sum, from, to, bytes)                                       \
     REDUCE16(name, min, from, to, bytes)                                       \
-    REDUCE16(name, max, from, to, bytes)
+    REDUCE16(name, max, from, to, bytes)                                       \
+    REDUCE16(name, prod, from, to, bytes)
 
 REDUCE16_ALL(f16, f16, f16, 2)
 REDUCE16_ALL(bf16, bf16, bf16, 2)
@@ -211,7 +213,8 @@ REDUCE16_ALL(bf16_wide, bf16, f32, 4)
 
 #define ROW(name)                                                              \
     {                                                                          \
-        reduce_sum_##name, reduce_min_##name, reduce_max_##name                \
+        reduce_sum_##name, reduce_min_##name, reduce_max_##name,               \
+            reduce_prod_##name                                                 \
     }
 
 /* What is not here (f64 with 16 bits: rare) stays as the scalar table has it.

@@ -55,6 +55,11 @@ static float sum_f32(float a, float b)
     return a + b;
 }
 
+static float prod_f32(float a, float b)
+{
+    return a * b;
+}
+
 /* IEEE 754-2019 minimum and maximum: NaN wins, and -0 is below +0. */
 static float min_f32(float a, float b)
 {
@@ -73,6 +78,11 @@ static float max_f32(float a, float b)
 static double sum_f64(double a, double b)
 {
     return a + b;
+}
+
+static double prod_f64(double a, double b)
+{
+    return a * b;
 }
 
 static double min_f64(double a, double b)
@@ -131,7 +141,8 @@ static double same_f64(double x)
 #define REDUCE_ALL(name, to, from, wide, load, store)                          \
     REDUCE(name, sum, to, from, wide, load, store)                             \
     REDUCE(name, min, to, from, wide, load, store)                             \
-    REDUCE(name, max, to, from, wide, load, store)
+    REDUCE(name, max, to, from, wide, load, store)                             \
+    REDUCE(name, prod, to, from, wide, load, store)
 
 typedef float f32;
 typedef double f64;
@@ -143,12 +154,17 @@ REDUCE_ALL(bf16s, uint16_t, uint16_t, f32, ax_bf16_to_f32, ax_f32_to_bf16)
 REDUCE_ALL(f16s_wide, float, uint16_t, f32, ax_f16_to_f32, same_f32)
 REDUCE_ALL(bf16s_wide, float, uint16_t, f32, ax_bf16_to_f32, same_f32)
 
-/* Sums of signed integers wrap as those of unsigned ones do; the compiler
- * promotes what is shorter than int. */
+/* Sums and products of signed integers wrap as those of unsigned ones do; the
+ * compiler promotes what is shorter than int, to int: hence 1u. */
 #define REDUCE_INT(name, type, unsigned_type)                                  \
     static type sum_as_##name(type a, type b)                                  \
     {                                                                          \
         return (type)(unsigned_type)((unsigned_type)a + (unsigned_type)b);     \
+    }                                                                          \
+    static type prod_as_##name(type a, type b)                                 \
+    {                                                                          \
+        return (type)(unsigned_type)(1u * (unsigned_type)a *                   \
+                                     (unsigned_type)b);                        \
     }                                                                          \
     static type min_as_##name(type a, type b)                                  \
     {                                                                          \
@@ -181,7 +197,7 @@ REDUCE_INT(u64, uint64_t, uint64_t)
 
 #define ROW(name)                                                              \
     {                                                                          \
-        sum_##name, min_##name, max_##name                                     \
+        sum_##name, min_##name, max_##name, prod_##name                        \
     }
 
 void ax_kernels_scalar(ax_kernels_t *table)

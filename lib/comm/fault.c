@@ -260,7 +260,7 @@ bool ax_same_call(const ax_call_t *a, const ax_call_t *b)
 
 static void append_call(char *text, size_t room, const ax_call_t *call)
 {
-    static const char *const ops[] = {"sum", "avg", "min", "max"};
+    static const char *const ops[] = {"sum", "avg", "min", "max", "prod"};
     bool reduces =
         call->kind == AX_CALL_ALLREDUCE || call->kind == AX_CALL_REDUCE_SCATTER;
     bool rooted =

@@ -10,7 +10,8 @@
 static accel_status_t plan_reduction(const accel_comm_t *c, accel_dtype_t dtype,
                                      accel_op_t op, ax_reduction_t *r)
 {
-    static const ax_reduce_op_t ops[] = {AX_SUM, AX_SUM, AX_MIN, AX_MAX};
+    static const ax_reduce_op_t ops[] = {AX_SUM, AX_SUM, AX_MIN, AX_MAX,
+                                         AX_PROD};
     accel_status_t st = ax_check_dtype(dtype);
     bool floats = dtype == ACCEL_F64 || dtype == ACCEL_F32 ||
                   dtype == ACCEL_F16 || dtype == ACCEL_BF16;

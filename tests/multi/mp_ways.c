@@ -79,7 +79,8 @@ static void add_node(int node, const ax_reduce_t *how, char *const *of,
 static void expect(accel_dtype_t t, accel_op_t op, char *const *of, char *want,
                    size_t count)
 {
-    static const ax_reduce_op_t ops[] = {AX_SUM, AX_SUM, AX_MIN, AX_MAX};
+    static const ax_reduce_op_t ops[] = {AX_SUM, AX_SUM, AX_MIN, AX_MAX,
+                                         AX_PROD};
     accel_dtype_t acc = ax_accumulator(t);
     ax_reduce_t in = {t, acc, ops[op], 1.0};
     ax_reduce_t out = {acc, acc, ops[op], op == ACCEL_AVG ? 1.0 / size : 1.0};
@@ -178,6 +179,8 @@ static void try_all(void)
                     counts[i]);
             if (t == i)
                 try_sum(types[t], ACCEL_MIN, counts[i]);
+            if (t == i)
+                try_sum(types[t], ACCEL_PROD, counts[i]);
         }
     try_moves(5);
     try_moves(50001);

@@ -97,16 +97,29 @@ static double value_of(int r, size_t i, accel_dtype_t t)
                : v - 6;
 }
 
+/* Factors: a few twos among ones, so that any type holds the product. */
+static double factor_of(int r, size_t i)
+{
+    return (i % PERIOD + (size_t)r) % 5 == 0 ? 2 : 1;
+}
+
+static double sent_by(int r, size_t i, accel_dtype_t t, accel_op_t op)
+{
+    return op == ACCEL_PROD ? factor_of(r, i) : value_of(r, i, t);
+}
+
 static double reduced(size_t i, accel_dtype_t t, accel_op_t op)
 {
-    double x = value_of(0, i, t);
+    double x = sent_by(0, i, t, op);
 
     for (int r = 1; r < size; r++) {
-        double y = value_of(r, i, t);
+        double y = sent_by(r, i, t, op);
         if (op == ACCEL_MIN)
             x = y < x ? y : x;
         else if (op == ACCEL_MAX)
             x = y > x ? y : x;
+        else if (op == ACCEL_PROD)
+            x *= y;
         else
             x += y;
     }
@@ -162,16 +175,21 @@ static void check_edge(const char *p, size_t bytes, const char *what)
         }
 }
 
-static void fill(void *at, accel_dtype_t t, size_t count)
+static void fill_for(accel_op_t op, void *at, accel_dtype_t t, size_t count)
 {
     size_t e = accel_dtype_size(t);
 
     for (size_t i = 0; i < count && i < PERIOD; i++)
-        put(at, t, i, value_of(rank, i, t));
+        put(at, t, i, sent_by(rank, i, t, op));
     for (size_t done = PERIOD; done < count; done += PERIOD) {
         size_t n = count - done < PERIOD ? count - done : PERIOD;
         memcpy((char *)at + done * e, at, n * e);
     }
+}
+
+static void fill(void *at, accel_dtype_t t, size_t count)
+{
+    fill_for(ACCEL_SUM, at, t, count);
 }
 
 static void wrong(const char *what, accel_dtype_t t, size_t count, size_t i,
@@ -200,7 +218,7 @@ static void try_allreduce(accel_dtype_t t, size_t count, accel_op_t op,
     char *recv = guarded(bytes);
     char *send = in_place ? recv : guarded(bytes);
 
-    fill(send, t, count);
+    fill_for(op, send, t, count);
     check(accel_comm_allreduce(comm, send, recv, count, t, op), "all-reduce");
     check_reduced(recv, t, count, op, 0, "all-reduce");
     check_edge(recv, bytes, "all-reduce");
@@ -217,7 +235,7 @@ static void try_scatter(accel_dtype_t t, size_t count, accel_op_t op,
     char *send = guarded(all * e);
     char *recv = in_place ? send : guarded(count * e);
 
-    fill(send, t, all);
+    fill_for(op, send, t, all);
     check(accel_comm_reduce_scatter(comm, send, recv, count, t, op),
           "reduce-scatter");
     check_reduced(recv, t, count, op, (size_t)rank * count, "reduce-scatter");
@@ -290,7 +308,7 @@ static void try_heap(accel_dtype_t t, size_t count, accel_op_t op, size_t at)
     for (size_t i = 0; i < (count + at) * e + EDGE; i++)
         if (((char *)block)[i] != 0)
             wrong("accel_alloc", t, count, i, ((char *)block)[i], 0);
-    fill(buffer, t, count);
+    fill_for(op, buffer, t, count);
     check(accel_comm_allreduce(comm, buffer, buffer, count, t, op),
           "all-reduce in the heap");
     check_reduced(buffer, t, count, op, 0, "all-reduce in the heap");
@@ -377,7 +395,7 @@ static void try_agree(void)
 
 static void sweep_type(accel_dtype_t t, size_t count)
 {
-    for (int op = 0; op < 4; op++) {
+    for (int op = 0; op <= ACCEL_PROD; op++) {
         if (op == ACCEL_AVG && !is_float(t))
             continue;
         try_allreduce(t, count, (accel_op_t)op, count % 2 == 0);

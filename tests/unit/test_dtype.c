@@ -487,6 +487,11 @@ static const struct {
     {AX_MAX, 2, NAN, NAN},
     {AX_MAX, 0.0f, -0.0f, 0.0f},
     {AX_MAX, -0.0f, 0.0f, 0.0f},
+    {AX_PROD, 3, -2, -6},
+    {AX_PROD, -0.0f, 5, -0.0f},
+    {AX_PROD, 0, INFINITY, NAN},
+    {AX_PROD, NAN, 0, NAN},
+    {AX_PROD, 0x1p100f, 0x1p-120f, 0x1p-20f},
 };
 
 static void floats_follow_the_table(void **state)
@@ -550,6 +555,11 @@ static void integers_wrap(void **state)
     ax_reduce(&(ax_reduce_t){ACCEL_I32, ACCEL_I32, AX_SUM, 1}, &got32, s32, 2,
               1);
     assert_int_equal(got32, INT32_MIN);
+    ax_reduce(&(ax_reduce_t){ACCEL_I32, ACCEL_I32, AX_PROD, 1}, &got32,
+              (const void *[]){&a, &a}, 2, 1);
+    assert_int_equal(got32, 1); /* (2^31 - 1)^2 */
+    ax_reduce(&(ax_reduce_t){ACCEL_U8, ACCEL_U8, AX_PROD, 1}, &got8, s8, 2, 1);
+    assert_int_equal(got8, 200 * 100 % 256);
     ax_reduce(&(ax_reduce_t){ACCEL_U8, ACCEL_U8, AX_SUM, 1}, &got8, s8, 2, 1);
     assert_int_equal(got8, 44);
     ax_reduce(&(ax_reduce_t){ACCEL_U8, ACCEL_U8, AX_MAX, 1}, &got8, s8, 2, 1);
@@ -559,6 +569,28 @@ static void integers_wrap(void **state)
     ax_reduce(&(ax_reduce_t){ACCEL_I64, ACCEL_I64, AX_MIN, 1}, &got64, s64, 2,
               1);
     assert_true(got64 == INT64_MIN);
+}
+
+/* The greatest 16-bit value squared does not fit in the int that the compiler
+ * would compute with. */
+static void products_of_short_integers_wrap(void **state)
+{
+    const uint16_t a = 0xffff;
+    const int16_t b = INT16_MIN;
+    const void *u[2] = {&a, &a}, *s[2] = {&b, &b};
+
+    (void)state;
+    for (int isa = 0; isa < AX_ISA_COUNT; isa++) {
+        const ax_kernels_t *k = ax_kernels_of((ax_isa_t)isa);
+        uint16_t got_u = 7;
+        int16_t got_s = 7;
+        if (!k)
+            continue;
+        k->reduce[ACCEL_U16][AX_PROD](&got_u, u, 2, 1, 1);
+        k->reduce[ACCEL_I16][AX_PROD](&got_s, s, 2, 1, 1);
+        assert_int_equal(got_u, 1);
+        assert_int_equal(got_s, 0);
+    }
 }
 
 int main(void)
@@ -576,6 +608,7 @@ int main(void)
         cmocka_unit_test(convert_in_place_and_wrong_uses),
         cmocka_unit_test(levels_reduce_alike),
         cmocka_unit_test(reduce_in_place),
+        cmocka_unit_test(products_of_short_integers_wrap),
         cmocka_unit_test(floats_follow_the_table),
         cmocka_unit_test(sixteen_bits_are_rounded_once),
         cmocka_unit_test(integers_wrap),
