@@ -1,14 +1,24 @@
 # One round of bench_comm: accel, Open MPI where it is installed, and plain
 # loops, each case in turn. BENCH_COMM names the cases to take (a pattern).
-set -u
+set -u -o pipefail
 
 bench=$top_builddir/bench/bench_comm
 peer=$top_builddir/bench/peer_mpi
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
-say() { # case who "unit<TAB>value"
-    [[ -z $3 ]] || printf '%s\t%s\t%s\t%s\n' "$1" "${3%%$'\t'*}" "$2" \
-        "${3#*$'\t'}"
+status=0
+
+# Runs a side and prints its line; one that fails is told at the end.
+say() { # case who program...
+    local name=$1 who=$2 line
+    shift 2
+    if line=$("$@") && [[ $line == *$'\t'* ]]; then
+        printf '%s\t%s\t%s\t%s\n' "$name" "${line%%$'\t'*}" "$who" \
+            "${line#*$'\t'}"
+    else
+        echo "bench_comm: $name: $who failed" >&2
+        status=1
+    fi
 }
 
 one() { # op dtype memory bytes ranks
@@ -16,13 +26,13 @@ one() { # op dtype memory bytes ranks
     # The pattern is the user's.
     # shellcheck disable=SC2053
     [[ $name == ${BENCH_COMM:-*} ]] || return 0
-    say "$name" accel "$(accel launch -n "$5" "$bench" "$1" "$2" "$3" "$4")"
+    say "$name" accel accel launch -n "$5" "$bench" "$1" "$2" "$3" "$4"
     if [[ -x $peer && $2 == f[36]* ]] && command -v mpirun >/dev/null; then
-        say "$name" openmpi "$(mpirun --oversubscribe -n "$5" "$peer" \
-            "$1" "$2" "$3" "$4" 2>/dev/null)"
+        say "$name" openmpi mpirun --oversubscribe -n "$5" "$peer" \
+            "$1" "$2" "$3" "$4"
     fi
     if [[ $1 == all-reduce && $5 == 2 ]]; then
-        say "$name" limit "$("$bench" --limit "$1" f32 "$3" "$4")"
+        say "$name" limit "$bench" --limit "$1" f32 "$3" "$4"
     fi
 }
 
@@ -36,3 +46,4 @@ one reduce-scatter f32 private 1048576 2
 one all-gather f32 private 1048576 2
 one broadcast f32 private 1048576 2
 one all-reduce f32 heap 1048576 4
+exit $status
