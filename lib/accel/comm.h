@@ -9,8 +9,10 @@
  * ACCEL_ERR_PEER, one that is silent for longer than the setting "timeout"
  * with ACCEL_ERR_TIMEOUT, and the text names rank, node and last operation.
  * After these the communicator refuses further use with the same error; close
- * it. Bad arguments (ACCEL_ERR_ARG) of one rank and lack of memory
- * (ACCEL_ERR_NOMEM) are an error on all ranks, and it stays usable.
+ * it. Bad arguments (ACCEL_ERR_ARG) of one rank, and lack of memory in
+ * accel_alloc() (ACCEL_ERR_NOMEM), are an error on all ranks, and it stays
+ * usable; where an operation runs out of memory when data moves already,
+ * ACCEL_ERR_NOMEM is as final as the two above.
  *
  * Counts are in elements. A count of 0 is fine, with NULL buffers too.
  * Passing the same pointer as `send` and `recv` asks for in-place operation;

@@ -9,7 +9,6 @@
 
 #define RECORD_VERSION 1
 #define SLOT_BYTES (128u << 10)
-#define JOIN_SECONDS 120.0 /* all have just come out of the exchange */
 
 /* What a rank publishes through the job's exchange. */
 struct record {
@@ -181,8 +180,8 @@ static accel_status_t join_node(accel_comm_t *c, int listen_fd)
                           .slot_bytes = most,
                           .shared = c->nodes > 1,
                           .timeout = (double)c->timeout_ns / 1e9};
-    if (plan.timeout > JOIN_SECONDS)
-        plan.timeout = JOIN_SECONDS;
+    if (plan.timeout > AX_MEET_SECONDS)
+        plan.timeout = AX_MEET_SECONDS;
     return ax_seg_open(&plan, &leader.point, listen_fd, &c->seg);
 }
 

@@ -132,7 +132,7 @@ accel_status_t ax_enter(accel_comm_t *c, accel_status_t mine);
 
 typedef struct ax_wait {
     unsigned tries;
-    uint64_t began_ns, looked_ns, said_ns, dead_ns;
+    uint64_t began_ns, said_ns, dead_ns;
     uint64_t nap_ns;
     uint64_t arrived;  /* the node's ranks must have arrived so often, or 0 */
     uint64_t released; /* local rank 0 must have let go so often, or 0 */
@@ -157,10 +157,10 @@ accel_status_t ax_node_release(accel_comm_t *c);
 /*
  * The communicator fails: writes the fault where all of this node look (the
  * first one counts) and tells the other nodes. Returns its status, with the
- * record of the fault that counts. `rank`: whom it is about, or -1.
+ * record of the fault that counts.
  */
-accel_status_t ax_raise(accel_comm_t *c, accel_status_t status, int rank,
-                        const char *format, ...) ACCEL_PRINTF(4, 5);
+accel_status_t ax_raise(accel_comm_t *c, accel_status_t status,
+                        const char *format, ...) ACCEL_PRINTF(3, 4);
 
 /* A fault that was seen elsewhere on this node. */
 accel_status_t ax_raise_seen(accel_comm_t *c);
@@ -246,16 +246,17 @@ void ax_inter_settle(accel_comm_t *c);
 void ax_inter_close(accel_comm_t *c);
 const char *ax_inter_about(const accel_comm_t *c);
 
-/* Compares calls and outcomes; the verdict goes into the segment. */
-accel_status_t ax_inter_meet(accel_comm_t *c, bool differ,
-                             const ax_verdict_t *mine);
+/* Compares calls and outcomes; the verdict goes into the segment. `call`:
+ * this node's, of the first rank without a fault of its own. */
+accel_status_t ax_inter_meet(accel_comm_t *c, const ax_call_t *call,
+                             bool differ, const ax_verdict_t *mine);
 
 /* Looks after news from other nodes; AGAIN when nothing moved. */
 accel_status_t ax_inter_poll(accel_comm_t *c, ax_wait_t *wait, bool slow);
 void ax_inter_tell(accel_comm_t *c, const ax_fault_t *fault);
-/* Appends whom `wait` is for; returns the first of them. */
-int ax_inter_late(const accel_comm_t *c, const ax_wait_t *wait, char *text,
-                  size_t room);
+/* Appends whom `wait` is for. */
+void ax_inter_late(const accel_comm_t *c, const ax_wait_t *wait, char *text,
+                   size_t room);
 void ax_inter_waiting(const accel_comm_t *c, bool *flags);
 uint64_t ax_inter_last(const accel_comm_t *c, int node);
 

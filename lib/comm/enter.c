@@ -86,16 +86,27 @@ static const char *text_of(const accel_comm_t *c, int local)
     return ax_line(c->seg, local)->text[c->call.seq & 1];
 }
 
+/* The first call that can be held against the others: all ranks take the same
+ * one, so that all come to the same verdict. */
+static const ax_call_t *first_good(const accel_comm_t *c)
+{
+    for (int r = 0; r < c->local_size; r++)
+        if (call_of(c, r)->status == ACCEL_OK)
+            return call_of(c, r);
+    return call_of(c, 0);
+}
+
 /* Looks at the calls of this node. *worst: the lowest rank that found a fault
  * in its own arguments, or -1. */
 static bool compare(accel_comm_t *c, int *worst)
 {
     bool all_same = true, in_heap = true, any_heap = false;
+    const ax_call_t *good = first_good(c);
 
     *worst = -1;
     for (int r = 0; r < c->local_size; r++) {
         const ax_call_t *call = call_of(c, r);
-        all_same = all_same && ax_same_call(call, &c->call);
+        all_same = all_same && ax_same_call(call, good);
         if (call->status != ACCEL_OK && *worst < 0)
             *worst = r;
         any_heap = any_heap || call->block != 0;
@@ -118,9 +129,10 @@ static accel_status_t raise_differ(accel_comm_t *c)
     if (calls)
         ax_calls_text(c, calls, c->local_size,
                       c->rank_at + c->node_first[c->node], text, sizeof text);
+    else
+        ax_append(text, sizeof text, "no memory to list their calls");
     free(calls);
-    return ax_raise(c, ACCEL_ERR_PROTO, -1, "comm: the ranks disagree: %s",
-                    text);
+    return ax_raise(c, ACCEL_ERR_PROTO, "comm: the ranks disagree: %s", text);
 }
 
 /* The error of `rank` becomes mine. */
@@ -162,7 +174,7 @@ static accel_status_t meet_nodes(accel_comm_t *c)
             mine.rank = ax_rank_here(c, worst);
             memcpy(mine.text, text_of(c, worst), sizeof mine.text);
         }
-        st = ax_inter_meet(c, !same, &mine);
+        st = ax_inter_meet(c, first_good(c), !same, &mine);
         if (st != ACCEL_OK)
             return st;
     }

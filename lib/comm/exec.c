@@ -39,7 +39,7 @@ static accel_status_t start_moves(accel_comm_t *c)
     }
     if (st == ACCEL_OK)
         return st;
-    return ax_raise(c, st, c->rank, "%s", accel_last_error()->text);
+    return ax_raise(c, st, "%s", accel_last_error()->text);
 }
 
 /* What is not done yet. A message that failed stays so: why the way to that
@@ -57,7 +57,7 @@ static accel_status_t count_pending(accel_comm_t *c, int *pending)
             (!m->recv || m->req.bytes >= m->least))
             continue;
         if (done && m->req.status == ACCEL_OK)
-            return ax_raise(c, ACCEL_ERR_PROTO, -1,
+            return ax_raise(c, ACCEL_ERR_PROTO,
                             "comm: a message of %zu bytes from node %s, "
                             "expected %zu",
                             m->req.bytes, accel_job_node_name(c->job, m->node),
@@ -96,7 +96,7 @@ accel_status_t ax_inter_room(accel_comm_t *c, size_t bytes)
         return ACCEL_OK;
     char *more = realloc(x->room, bytes);
     if (!more)
-        return ax_raise(c, ACCEL_ERR_NOMEM, c->rank,
+        return ax_raise(c, ACCEL_ERR_NOMEM,
                         "comm: rank %d has no memory for %zu bytes", c->rank,
                         bytes);
     x->room = more;

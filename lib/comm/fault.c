@@ -107,7 +107,7 @@ accel_status_t ax_raise_seen(accel_comm_t *c)
     return fail_with(c, fault);
 }
 
-accel_status_t ax_raise(accel_comm_t *c, accel_status_t status, int rank,
+accel_status_t ax_raise(accel_comm_t *c, accel_status_t status,
                         const char *format, ...)
 {
     ax_fault_t *fault = &c->seg->head->fault;
@@ -120,7 +120,6 @@ accel_status_t ax_raise(accel_comm_t *c, accel_status_t status, int rank,
     vsnprintf(fault->text, sizeof fault->text, format, args);
     va_end(args);
     fault->status = status;
-    fault->rank = rank;
     atomic_store_explicit(&fault->state, 2, memory_order_release);
     if (c->inter)
         ax_inter_tell(c, fault);
@@ -181,7 +180,7 @@ accel_status_t ax_raise_gone(accel_comm_t *c, int rank, const char *how)
              ax_job_who(c->job, rank, who, sizeof who), how,
              ax_last_text(now, call, sizeof call));
     append_who_waits(c, rank, text, sizeof text);
-    return ax_raise(c, ACCEL_ERR_PEER, rank, "%s", text);
+    return ax_raise(c, ACCEL_ERR_PEER, "%s", text);
 }
 
 accel_status_t ax_raise_left(accel_comm_t *c, int rank)
@@ -194,15 +193,15 @@ accel_status_t ax_raise_left(accel_comm_t *c, int rank)
              ax_job_who(c->job, rank, who, sizeof who),
              ax_last_text(now, call, sizeof call));
     append_who_waits(c, rank, text, sizeof text);
-    return ax_raise(c, ACCEL_ERR_PEER, rank, "%s", text);
+    return ax_raise(c, ACCEL_ERR_PEER, "%s", text);
 }
 
 /* Names the ranks of this node that are missing, with their last calls. */
-static int append_missing(const accel_comm_t *c, const ax_wait_t *wait,
-                          char *text, size_t room)
+static void append_missing(const accel_comm_t *c, const ax_wait_t *wait,
+                           char *text, size_t room)
 {
     char who[96], last[64];
-    int missing = 0, first = -1;
+    int missing = 0;
 
     for (int r = 0; r < c->local_size; r++) {
         uint64_t arrived = atomic_load_explicit(&ax_line(c->seg, r)->arrived,
@@ -210,7 +209,6 @@ static int append_missing(const accel_comm_t *c, const ax_wait_t *wait,
         if (!wait->arrived || arrived >= wait->arrived)
             continue;
         int rank = ax_rank_here(c, r);
-        first = first < 0 ? rank : first;
         if (missing++ < 3)
             ax_append(text, room, "%s%s (last: %s)", missing > 1 ? ", " : "",
                       ax_job_who(c->job, rank, who, sizeof who),
@@ -218,44 +216,45 @@ static int append_missing(const accel_comm_t *c, const ax_wait_t *wait,
     }
     if (missing > 3)
         ax_append(text, room, " and %d more", missing - 3);
-    return first;
 }
 
 accel_status_t ax_raise_late(accel_comm_t *c, const ax_wait_t *wait)
 {
     char who[96], call[64], text[AX_SEG_TEXT];
-    int rank = -1;
 
     snprintf(
         text, sizeof text, "comm: waited %g s in %s for ",
         (double)c->timeout_ns / 1e9,
         ax_last_text(AX_LAST(c->call.kind, c->call.seq), call, sizeof call));
     if (wait->nodes)
-        rank = ax_inter_late(c, wait, text, sizeof text);
+        ax_inter_late(c, wait, text, sizeof text);
     else if (wait->arrived)
-        rank = append_missing(c, wait, text, sizeof text);
-    else {
-        rank = ax_rank_here(c, 0);
+        append_missing(c, wait, text, sizeof text);
+    else
         ax_append(text, sizeof text, "%s, which waits for other nodes",
-                  ax_job_who(c->job, rank, who, sizeof who));
-    }
+                  ax_job_who(c->job, ax_rank_here(c, 0), who, sizeof who));
     append_who_waits(c, -1, text, sizeof text);
     ax_append(text, sizeof text, "; setting timeout=%llu",
               (unsigned long long)(c->timeout_ns / 1000000000u));
-    return ax_raise(c, ACCEL_ERR_TIMEOUT, rank, "%s", text);
+    return ax_raise(c, ACCEL_ERR_TIMEOUT, "%s", text);
 }
 
 /* ---- calls that differ -----------------------------------------------------
  */
+
+static bool same_arguments(const ax_call_t *a, const ax_call_t *b)
+{
+    return a->seq == b->seq && a->kind == b->kind && a->dtype == b->dtype &&
+           a->op == b->op && a->count == b->count && a->root == b->root &&
+           a->where == b->where;
+}
 
 bool ax_same_call(const ax_call_t *a, const ax_call_t *b)
 {
     /* a call with bad arguments cannot be held against them */
     if (a->status != ACCEL_OK || b->status != ACCEL_OK)
         return a->seq == b->seq && a->kind == b->kind;
-    return a->seq == b->seq && a->kind == b->kind && a->dtype == b->dtype &&
-           a->op == b->op && a->count == b->count && a->root == b->root &&
-           a->where == b->where;
+    return same_arguments(a, b);
 }
 
 static void append_call(char *text, size_t room, const ax_call_t *call)
@@ -282,6 +281,8 @@ static void append_call(char *text, size_t room, const ax_call_t *call)
         ax_append(text, room, " root %d", (int)call->root);
     if (call->where < AX_ARRAY_SIZE(where_names))
         ax_append(text, room, "%s", where_names[call->where]);
+    if (call->status != ACCEL_OK)
+        ax_append(text, room, ", refused");
 }
 
 void ax_calls_text(const accel_comm_t *c, const ax_call_t *calls, int count,
@@ -294,7 +295,8 @@ void ax_calls_text(const accel_comm_t *c, const ax_call_t *calls, int count,
         if (said[i])
             continue;
         for (int j = i; j < count && j < AX_RANKS_SHOWN; j++)
-            if (ax_same_call(&calls[i], &calls[j])) {
+            if (same_arguments(&calls[i], &calls[j]) &&
+                calls[i].status == calls[j].status) {
                 said[j] = true;
                 if (ranks[j] < AX_RANKS_SHOWN)
                     alike[ranks[j]] = true;

@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#define HEAP_PAGE 4096u
-
 ax_block_t *ax_heap_find(const accel_comm_t *c, const void *memory,
                          size_t bytes)
 {
@@ -13,7 +11,7 @@ ax_block_t *ax_heap_find(const accel_comm_t *c, const void *memory,
     for (ax_block_t *b = c->blocks; b; b = b->next) {
         uintptr_t mine =
             (uintptr_t)b->base + (uintptr_t)c->local_rank * b->stride;
-        if (at >= mine && at - mine <= b->bytes &&
+        if (at >= mine && at - mine < b->bytes &&
             bytes <= b->bytes - (at - mine))
             return b;
     }
@@ -42,11 +40,12 @@ static accel_status_t plan_block(accel_comm_t *c, size_t bytes,
 {
     size_t stride, mapped;
     size_t wanted = bytes ? bytes : 1;
+    size_t page = ax_page();
     ax_block_t *block = NULL;
 
-    if (wanted > SIZE_MAX - HEAP_PAGE)
+    if (wanted > SIZE_MAX - page)
         return ax_fail(ACCEL_ERR_NOMEM, "accel_alloc: %zu bytes wanted", bytes);
-    stride = (wanted + HEAP_PAGE - 1) / HEAP_PAGE * HEAP_PAGE;
+    stride = (wanted + page - 1) / page * page;
     if (!ax_mul(stride, (size_t)c->local_size, &mapped))
         return ax_fail(ACCEL_ERR_NOMEM,
                        "accel_alloc: %zu bytes wanted by each of %d ranks",
@@ -57,29 +56,26 @@ static accel_status_t plan_block(accel_comm_t *c, size_t bytes,
     *block = (ax_block_t){.id = c->next_block + 1,
                           .bytes = wanted,
                           .stride = stride,
-                          .mapped = mapped,
-                          .offset = c->seg->file_bytes};
+                          .mapped = mapped};
     *out = block;
     return ACCEL_OK;
 }
 
 /* Local rank 0 makes room; then each rank takes its part and maps all. */
-static accel_status_t make_room(accel_comm_t *c, ax_block_t *block)
+static accel_status_t make_room(accel_comm_t *c, const ax_block_t *block)
 {
-    uint64_t offset;
-
-    if (ax_is_leader(c))
-        return ax_seg_grow(c->seg, block->mapped, &offset);
-    return ACCEL_OK;
+    return ax_is_leader(c) ? ax_seg_grow(c->seg, block->mapped) : ACCEL_OK;
 }
 
 static accel_status_t take_part(accel_comm_t *c, ax_block_t *block)
 {
     void *base = NULL;
-    accel_status_t st;
+    uint64_t end;
+    accel_status_t st = ax_seg_bytes(c->seg, &end);
 
-    if (!ax_is_leader(c))
-        c->seg->file_bytes += block->mapped;
+    if (st != ACCEL_OK)
+        return st;
+    block->offset = end - block->mapped;
     st = ax_seg_take(c->seg,
                      block->offset + (size_t)c->local_rank * block->stride,
                      block->stride);
@@ -113,7 +109,7 @@ static accel_status_t alloc(accel_comm_t *c, size_t bytes, void **out)
         goto fail;
     st = ax_agree(c, say_wanted(c, take_part(c, block), bytes));
     if (st != ACCEL_OK) {
-        if (ax_is_leader(c))
+        if (ax_is_leader(c) && block->offset)
             ax_seg_punch(c->seg, block->offset, block->mapped);
         goto fail;
     }

@@ -125,15 +125,15 @@ const char *ax_inter_about(const accel_comm_t *c)
 /* ---- comparing calls --------------------------------------------------------
  */
 
-static accel_status_t swap_heads(accel_comm_t *c, bool differ,
-                                 const ax_verdict_t *mine)
+static accel_status_t swap_heads(accel_comm_t *c, const ax_call_t *call,
+                                 bool differ, const ax_verdict_t *mine)
 {
     ax_inter_t *x = c->inter;
     ax_head_t *own = &x->heads[c->node];
     size_t least = offsetof(ax_head_t, text);
     accel_status_t st;
 
-    *own = (ax_head_t){.call = c->call,
+    *own = (ax_head_t){.call = *call,
                        .status = mine->status,
                        .rank = mine->rank,
                        .differ = differ};
@@ -205,8 +205,7 @@ static accel_status_t raise_differ(accel_comm_t *c)
 out:
     if (st == ACCEL_OK) {
         x->told = true; /* each leader does this */
-        st = ax_raise(c, ACCEL_ERR_PROTO, -1, "comm: the ranks disagree: %s",
-                      text);
+        st = ax_raise(c, ACCEL_ERR_PROTO, "comm: the ranks disagree: %s", text);
         free(at);
         free(of);
     } /* else messages may still be written there until the close */
@@ -214,19 +213,31 @@ out:
     return st;
 }
 
-accel_status_t ax_inter_meet(accel_comm_t *c, bool differ,
-                             const ax_verdict_t *mine)
+/* The first node's call that can be held against the others'. */
+static const ax_call_t *first_good(const accel_comm_t *c)
+{
+    const ax_head_t *heads = c->inter->heads;
+
+    for (int k = 0; k < c->nodes; k++)
+        if (heads[k].call.status == ACCEL_OK)
+            return &heads[k].call;
+    return &heads[0].call;
+}
+
+accel_status_t ax_inter_meet(accel_comm_t *c, const ax_call_t *call,
+                             bool differ, const ax_verdict_t *mine)
 {
     ax_inter_t *x = c->inter;
     ax_verdict_t *verdict = &c->seg->head->verdict;
-    accel_status_t st = swap_heads(c, differ, mine);
+    accel_status_t st = swap_heads(c, call, differ, mine);
     const ax_head_t *worst = NULL;
 
     if (st != ACCEL_OK)
         return st;
+    const ax_call_t *good = first_good(c);
     for (int k = 0; k < c->nodes; k++) {
         const ax_head_t *h = &x->heads[k];
-        if (h->differ || !ax_same_call(&h->call, &x->heads[0].call))
+        if (h->differ || !ax_same_call(&h->call, good))
             return raise_differ(c);
         if (h->status != ACCEL_OK && (!worst || h->rank < worst->rank))
             worst = h;

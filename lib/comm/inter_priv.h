@@ -20,7 +20,7 @@ typedef struct ax_news {
     uint32_t kind;
     int32_t node;
     int32_t status;
-    int32_t rank;           /* FAULT: about whom; WAITING: for whom, or -1 */
+    int32_t rank;           /* WAITING: for whom, or -1 */
     uint64_t last;          /* the sender's newest call */
     uint64_t rank_last;     /* WAITING: that rank's newest call */
     char text[AX_SEG_TEXT]; /* FAULT; not sent otherwise */

@@ -99,7 +99,6 @@ void ax_inter_tell(accel_comm_t *c, const ax_fault_t *fault)
     ax_news_t news = {.kind = AX_NEWS_FAULT,
                       .node = c->node,
                       .status = fault->status,
-                      .rank = fault->rank,
                       .last = AX_LAST(c->call.kind, c->call.seq)};
 
     if (x->told)
@@ -182,8 +181,8 @@ static accel_status_t hear(accel_comm_t *c, const ax_news_t *news)
     ax_peer_t *peer = &x->peers[news->node];
     if (news->kind == AX_NEWS_FAULT) {
         x->told = true; /* who found it tells all */
-        return ax_raise(c, (accel_status_t)news->status, news->rank, "%.*s",
-                        AX_SEG_TEXT, news->text);
+        return ax_raise(c, (accel_status_t)news->status, "%.*s", AX_SEG_TEXT,
+                        news->text);
     }
     if (news->kind == AX_NEWS_LEFT) {
         peer->left_ns = ax_now_ns();
@@ -304,8 +303,8 @@ void ax_inter_waiting(const accel_comm_t *c, bool *flags)
     }
 }
 
-int ax_inter_late(const accel_comm_t *c, const ax_wait_t *wait, char *text,
-                  size_t room)
+void ax_inter_late(const accel_comm_t *c, const ax_wait_t *wait, char *text,
+                   size_t room)
 {
     char who[96], last[64];
     int shown = 0, first = -1;
@@ -327,5 +326,4 @@ int ax_inter_late(const accel_comm_t *c, const ax_wait_t *wait, char *text,
         }
     if (shown > 3)
         ax_append(text, room, " and %d more nodes", shown - 3);
-    return first;
 }

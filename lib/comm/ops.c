@@ -360,7 +360,7 @@ accel_status_t ax_comm_allgather_bytes(accel_comm_t *c, const void *data,
     size_t *table = calloc((size_t)c->size + 1, sizeof *table);
     if (!table)
         /* a rank without room for a few numbers cannot go on */
-        return ax_end(c, ax_raise(c, ACCEL_ERR_NOMEM, c->rank,
+        return ax_end(c, ax_raise(c, ACCEL_ERR_NOMEM,
                                   "comm: rank %d has no memory left", c->rank));
     st = gather_bytes(c, data, bytes, &memory, table);
     if (st != ACCEL_OK) {

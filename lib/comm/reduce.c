@@ -58,6 +58,28 @@ struct reduce_run {
     uint64_t offset;
 };
 
+/* The call, as the others shall see it, and what is wrong with it. */
+static accel_status_t prepare(accel_comm_t *c, ax_call_kind_t kind,
+                              struct reduce_run *run, accel_dtype_t dtype,
+                              accel_op_t op)
+{
+    bool scatters = kind == AX_CALL_REDUCE_SCATTER;
+    accel_status_t st = plan_reduction(c, dtype, op, &run->how);
+
+    c->call = (ax_call_t){.kind = (uint8_t)kind,
+                          .count = run->count,
+                          .dtype = (uint8_t)dtype,
+                          .op = (uint8_t)op};
+    if (st == ACCEL_OK)
+        st = ax_check_count(c, run->count, dtype, scatters);
+    if (st != ACCEL_OK)
+        return st;
+    size_t bytes = run->count * run->how.element;
+    return ax_check_buffers(run->send,
+                            scatters ? bytes * (size_t)c->size : bytes,
+                            run->recv, bytes, run->recv);
+}
+
 /* One chunk, after all ranks have come with theirs: node sums, results. */
 static accel_status_t reduce_chunk(accel_comm_t *c, struct reduce_run *run,
                                    size_t first, size_t n, bool in_heap)
@@ -160,22 +182,12 @@ accel_status_t accel_comm_allreduce(accel_comm_t *c, const void *send,
 {
     struct reduce_run run = {.send = send, .recv = recv, .count = count};
     accel_status_t st, mine;
-    size_t bytes = 0;
 
     if ((st = ax_begin(c)) != ACCEL_OK)
         return st;
-    c->call = (ax_call_t){.kind = AX_CALL_ALLREDUCE,
-                          .count = count,
-                          .dtype = (uint8_t)dtype,
-                          .op = (uint8_t)op};
-    mine = plan_reduction(c, dtype, op, &run.how);
-    if (mine == ACCEL_OK)
-        mine = ax_check_count(c, count, dtype, false);
-    if (mine == ACCEL_OK) {
-        bytes = count * run.how.element;
-        mine = ax_check_buffers(send, bytes, recv, bytes, recv);
-    }
+    mine = prepare(c, AX_CALL_ALLREDUCE, &run, dtype, op);
     /* small ones are faster through the slots */
+    size_t bytes = count * run.how.element;
     if (mine == ACCEL_OK && send == recv &&
         bytes * (size_t)c->local_size > OPS_SMALL)
         run.block = note_heap(c, recv, bytes);
@@ -252,17 +264,6 @@ accel_status_t accel_comm_reduce_scatter(accel_comm_t *c, const void *send,
 
     if ((st = ax_begin(c)) != ACCEL_OK)
         return st;
-    c->call = (ax_call_t){.kind = AX_CALL_REDUCE_SCATTER,
-                          .count = count,
-                          .dtype = (uint8_t)dtype,
-                          .op = (uint8_t)op};
-    mine = plan_reduction(c, dtype, op, &run.how);
-    if (mine == ACCEL_OK)
-        mine = ax_check_count(c, count, dtype, true);
-    if (mine == ACCEL_OK) {
-        size_t bytes = count * run.how.element;
-        mine =
-            ax_check_buffers(send, bytes * (size_t)c->size, recv, bytes, recv);
-    }
+    mine = prepare(c, AX_CALL_REDUCE_SCATTER, &run, dtype, op);
     return ax_end(c, reduce_scatter(c, &run, mine));
 }

@@ -81,7 +81,6 @@ static accel_status_t look_around(accel_comm_t *c, ax_wait_t *wait)
 
     if (!wait->began_ns)
         wait->began_ns = now;
-    wait->looked_ns = now;
     if (ax_fault_there(c))
         return ax_raise_seen(c);
     if ((st = look_at_node(c, wait, now)) != ACCEL_OK)

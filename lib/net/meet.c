@@ -364,9 +364,10 @@ static accel_status_t gather_callers(struct lobby *lobby)
         if (ax_now_ns() > end)
             return ax_fail(ACCEL_ERR_TIMEOUT,
                            "net: only %d of %d ranks of this node joined "
-                           "within %g s (setting timeout)",
+                           "within %g s (setting timeout, but not beyond "
+                           "%g s here); have the others ended?",
                            lobby->joined + 1, lobby->plan->ranks,
-                           lobby->plan->timeout);
+                           lobby->plan->timeout, AX_MEET_SECONDS);
     }
     return ACCEL_OK;
 }

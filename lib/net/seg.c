@@ -12,9 +12,15 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#define SEG_MAGIC UINT64_C(0x31676573786c6361)
+size_t ax_page(void)
+{
+    long bytes = sysconf(_SC_PAGESIZE);
+
+    return bytes > 0 ? (size_t)bytes : 4096;
+}
 
 static size_t round_up(size_t bytes, size_t unit)
 {
@@ -99,23 +105,33 @@ static accel_status_t no_room(size_t bytes, int err)
                        "net: %zu bytes of shared memory wanted", bytes);
 }
 
-accel_status_t ax_seg_grow(ax_seg_t *seg, size_t bytes, uint64_t *offset)
+accel_status_t ax_seg_bytes(const ax_seg_t *seg, uint64_t *bytes)
 {
+    struct stat file;
+
+    if (fstat(seg->fd, &file) != 0)
+        return ax_fail_sys(ACCEL_ERR_SYS, errno, "net: shared memory");
+    *bytes = (uint64_t)file.st_size;
+    return ACCEL_OK;
+}
+
+accel_status_t ax_seg_grow(const ax_seg_t *seg, size_t bytes)
+{
+    uint64_t now = 0;
+
     if (bytes > (size_t)1 << 62)
         return ax_fail(ACCEL_ERR_NOMEM,
                        "net: %zu bytes of shared memory wanted", bytes);
     accel_status_t status = check_room(bytes);
+    if (status == ACCEL_OK)
+        status = ax_seg_bytes(seg, &now);
     if (status != ACCEL_OK)
         return status;
     ax_xfsz_t guard;
     ax_xfsz_begin(&guard); /* ulimit -f counts for a memfd too */
-    int rc = ftruncate(seg->fd, (off_t)(seg->file_bytes + bytes));
+    int rc = ftruncate(seg->fd, (off_t)(now + bytes));
     ax_xfsz_end(&guard);
-    if (rc != 0)
-        return no_room(bytes, errno);
-    *offset = seg->file_bytes;
-    seg->file_bytes += bytes;
-    return ACCEL_OK;
+    return rc == 0 ? ACCEL_OK : no_room(bytes, errno);
 }
 
 accel_status_t ax_seg_take(const ax_seg_t *seg, uint64_t offset, size_t bytes)
@@ -145,7 +161,7 @@ void ax_seg_punch(ax_seg_t *seg, uint64_t offset, size_t bytes)
 
 static void lay_out(ax_seg_t *seg, const ax_seg_plan_t *plan)
 {
-    size_t page = 4096;
+    size_t page = ax_page();
     size_t ranks = (size_t)plan->ranks;
 
     seg->slot_bytes = round_up(plan->slot_bytes, page);
@@ -173,7 +189,7 @@ static accel_status_t take_own(const ax_seg_t *seg)
 
 static void place(ax_seg_t *seg, const ax_seg_plan_t *plan, char *base)
 {
-    size_t page = 4096;
+    size_t page = ax_page();
     size_t ranks = (size_t)plan->ranks;
 
     seg->head = (ax_seg_head_t *)base;
@@ -187,15 +203,13 @@ static void place(ax_seg_t *seg, const ax_seg_plan_t *plan, char *base)
 
 static accel_status_t make_file(ax_seg_t *seg)
 {
-    uint64_t offset;
-
     seg->fd = memfd_create("accel", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (seg->fd < 0)
         return ax_fail_sys(ACCEL_ERR_SYS, errno, "net: memfd_create");
     /* nobody may cut it under the feet of those that have mapped it; a kernel
      * that does not know seals does without */
     (void)fcntl(seg->fd, F_ADD_SEALS, F_SEAL_SHRINK);
-    return ax_seg_grow(seg, seg->base_bytes, &offset);
+    return ax_seg_grow(seg, seg->base_bytes);
 }
 
 static ax_seg_t *allocate(const ax_seg_plan_t *plan)
@@ -240,7 +254,6 @@ accel_status_t ax_seg_open(const ax_seg_plan_t *plan,
     }
     if ((st = ax_meet(plan, point, fd, seg)) != ACCEL_OK)
         goto fail;
-    seg->file_bytes = seg->base_bytes;
     st = ax_map(seg->fd, 0, seg->base_bytes, &base);
     if (st == ACCEL_OK) {
         place(seg, plan, base);
@@ -249,7 +262,6 @@ accel_status_t ax_seg_open(const ax_seg_plan_t *plan,
     if ((st = ax_meet_confirm(seg, st)) != ACCEL_OK)
         goto fail;
     ax_meet_end(seg);
-    ax_line(seg, plan->me)->pid = (int32_t)getpid();
     *out = seg;
     return ACCEL_OK;
 fail:

@@ -35,7 +35,6 @@ typedef struct ax_line {
     _Alignas(AX_SEG_LINE) _Atomic uint64_t arrived; /* barriers entered */
     _Atomic uint64_t last; /* AX_LAST() of the newest call: for error texts */
     _Atomic uint32_t left; /* closed its communicator in good order */
-    int32_t pid;
     _Alignas(AX_SEG_LINE) _Atomic uint64_t released; /* local rank 0 only */
     _Alignas(AX_SEG_LINE) ax_call_t call[2]; /* even and odd sequence numbers */
     char text[2][AX_SEG_TEXT]; /* when call[].status is an error */
@@ -49,7 +48,6 @@ typedef struct ax_line {
 typedef struct ax_fault {
     _Atomic uint32_t state; /* 0 none, 1 being filled in, 2 there */
     int32_t status;
-    int32_t rank; /* whom it is about, or -1 */
     char text[AX_SEG_TEXT];
 } ax_fault_t;
 
@@ -61,7 +59,6 @@ typedef struct ax_verdict {
 } ax_verdict_t;
 
 typedef struct ax_seg_head {
-    uint64_t magic;
     ax_fault_t fault;
     ax_verdict_t verdict;
 } ax_seg_head_t;
@@ -69,14 +66,13 @@ typedef struct ax_seg_head {
 typedef struct ax_seg {
     int ranks, me;
     int fd;
-    uint64_t file_bytes;
     size_t base_bytes;
     size_t slot_bytes;
     ax_seg_head_t *head;
     ax_line_t *lines;
     char *slots;  /* ranks x 2 x slot_bytes */
     char *shared; /* 2 x (2 + 1) x slot_bytes, when asked for */
-    int *pidfds;  /* -1: my own, or seen dead */
+    int *pidfds;  /* -1: the kernel gave none */
     int32_t *pids;
     bool *dead;
     void *polls;
@@ -96,11 +92,14 @@ typedef struct ax_meet_point {
  */
 accel_status_t ax_meet_listen(bool listening, ax_meet_point_t *point, int *fd);
 
+/* All have just come out of the job's exchange: meeting takes no longer. */
+#define AX_MEET_SECONDS 120.0
+
 typedef struct ax_seg_plan {
     int me, ranks;
     size_t slot_bytes;
     bool shared;    /* several nodes: areas for local rank 0's transport */
-    double timeout; /* seconds */
+    double timeout; /* seconds; at most AX_MEET_SECONDS are waited */
 } ax_seg_plan_t;
 
 /*
@@ -114,10 +113,13 @@ accel_status_t ax_seg_open(const ax_seg_plan_t *plan,
 void ax_seg_close(ax_seg_t *seg);
 
 /*
- * Local rank 0: makes the file `bytes` longer; *offset is where. Checks what
- * memory the machine and the cgroup have left, but takes none yet.
+ * Local rank 0: makes the file `bytes` longer. Checks what memory the machine
+ * and the cgroup have left, but takes none yet.
  */
-accel_status_t ax_seg_grow(ax_seg_t *seg, size_t bytes, uint64_t *offset);
+accel_status_t ax_seg_grow(const ax_seg_t *seg, size_t bytes);
+
+/* How long the file is: what all ranks see alike, whatever failed before. */
+accel_status_t ax_seg_bytes(const ax_seg_t *seg, uint64_t *bytes);
 
 /* Takes the memory of a part of the file, near the cores of the caller, who
  * is to be its owner. Nothing may touch a part that has not been taken. */
@@ -132,8 +134,8 @@ void ax_seg_punch(ax_seg_t *seg, uint64_t offset, size_t bytes);
  */
 bool ax_seg_nap(ax_seg_t *seg, uint64_t ns);
 
-/* How a dead rank died: "killed by signal 9", "exited with status 0" or
- * "gone" when the kernel does not tell. Returns `buffer`. */
+/* How a dead rank died: "killed by signal 9", "exited with status 0" or "its
+ * process ended" when the kernel does not tell. Returns `buffer`. */
 const char *ax_seg_death(const ax_seg_t *seg, int local_rank, char *buffer,
                          size_t bytes);
 
@@ -155,6 +157,9 @@ void ax_meet_refuse(const ax_seg_plan_t *plan, const ax_meet_point_t *point,
 
 /* Raises the soft limit of open files so that `more` fit. */
 accel_status_t ax_files_needed(int more);
+
+/* Bytes of a page of memory. */
+size_t ax_page(void);
 
 static inline ax_line_t *ax_line(const ax_seg_t *seg, int local_rank)
 {

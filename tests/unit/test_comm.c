@@ -328,6 +328,19 @@ static void wrong_on_one(rank_of_t *me)
     CHECK(accel_comm_barrier(me->comm) == ACCEL_OK);
 }
 
+/* Rank 0's arguments are bad, and the others disagree: one verdict for all. */
+static void wrong_and_differing(rank_of_t *me)
+{
+    float x[8] = {0};
+    const char *text = accel_last_error()->text;
+
+    CHECK(accel_comm_allreduce(me->comm, me->rank ? x : NULL, x,
+                               6 + (size_t)me->rank, ACCEL_F32,
+                               ACCEL_SUM) == ACCEL_ERR_PROTO);
+    CHECK(strstr(text, "rank 1: all-reduce #2 7 x f32 sum") != NULL);
+    CHECK(strstr(text, "rank 2: all-reduce #2 8 x f32 sum") != NULL);
+}
+
 static void zero_counts_are_fine(rank_of_t *me)
 {
     accel_comm_t *c = me->comm;
@@ -346,7 +359,7 @@ static void wrong_uses_do_no_harm(void **state)
 {
     struct world w = {.size = 3};
     const rank_fn tries[] = {wrong_everywhere, wrong_on_one,
-                             zero_counts_are_fine};
+                             wrong_and_differing, zero_counts_are_fine};
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(tries); i++) {
@@ -354,6 +367,9 @@ static void wrong_uses_do_no_harm(void **state)
         w.nodes = NULL;
         run_world(&w);
         w.nodes = dotted;
+        if (WITH_UCX)
+            run_world(&w);
+        w.nodes = apart;
         if (WITH_UCX)
             run_world(&w);
     }
@@ -520,6 +536,35 @@ static void unequal_allocations(rank_of_t *me)
                                            "101 bytes") != NULL);
 }
 
+/* One block may begin where another one ends. */
+static void neighbours(rank_of_t *me)
+{
+    void *p[4];
+
+    for (size_t i = 0; i < ARRAY_SIZE(p); i++)
+        CHECK(accel_alloc(me->comm, 4096, &p[i]) == ACCEL_OK);
+    for (size_t i = 0; i < ARRAY_SIZE(p); i++)
+        CHECK(accel_free(me->comm, p[i]) == ACCEL_OK);
+}
+
+/* Room that local rank 0 made while another node had none is not used, by
+ * nobody. */
+static void refused_elsewhere(rank_of_t *me)
+{
+    size_t count = 50000;
+    void *p;
+
+    if (me->comm->local_rank == 0)
+        CHECK(ax_seg_grow(me->comm->seg, 12288) == ACCEL_OK);
+    CHECK(accel_alloc(me->comm, count * sizeof(float), &p) == ACCEL_OK);
+    float *x = p;
+    for (size_t i = 0; i < count; i++)
+        x[i] = (float)me->rank;
+    CHECK(!accel_comm_allreduce(me->comm, x, x, count, ACCEL_F32, ACCEL_SUM));
+    for (size_t i = 0; i < count; i++)
+        CHECK(x[i] == 3);
+}
+
 static void memory_is_given_and_taken(void **state)
 {
     struct world w = {.size = 3, .run = allocations};
@@ -528,6 +573,13 @@ static void memory_is_given_and_taken(void **state)
     run_world(&w);
     w.run = unequal_allocations;
     run_world(&w);
+    w.run = refused_elsewhere;
+    run_world(&w);
+    w.run = neighbours;
+    run_world(&w);
+    w.size = 1;
+    run_world(&w);
+    w.size = 3;
     w.nodes = dotted;
     w.run = allocations;
     if (WITH_UCX)

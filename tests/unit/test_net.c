@@ -192,7 +192,7 @@ static void the_file_grows_and_shrinks(void **state)
 {
     struct joiner j;
     ax_meet_point_t point;
-    uint64_t offset = 0, more = 0;
+    uint64_t offset = 0, end = 0;
     struct stat before, taken, given;
     void *memory = NULL, *same = NULL, *beyond = NULL;
 
@@ -201,8 +201,11 @@ static void the_file_grows_and_shrinks(void **state)
     join_from(&j, 0, 1);
     assert_int_equal(j.status, ACCEL_OK);
     fstat(j.seg->fd, &before);
-    assert_int_equal(ax_seg_grow(j.seg, 1 << 20, &offset), ACCEL_OK);
+    assert_int_equal(ax_seg_bytes(j.seg, &offset), ACCEL_OK);
     assert_int_equal(offset, before.st_size);
+    assert_int_equal(ax_seg_grow(j.seg, 1 << 20), ACCEL_OK);
+    assert_int_equal(ax_seg_bytes(j.seg, &end), ACCEL_OK);
+    assert_int_equal(end, offset + (1 << 20));
     assert_int_equal(ax_seg_take(j.seg, offset, 1 << 20), ACCEL_OK);
     assert_int_equal(ax_seg_take(j.seg, offset, 0), ACCEL_OK);
     fstat(j.seg->fd, &taken);
@@ -223,10 +226,9 @@ static void the_file_grows_and_shrinks(void **state)
     /* nobody can cut it under our feet */
     assert_int_equal(ftruncate(j.seg->fd, 0), -1);
     assert_int_equal(errno, EPERM);
-    assert_int_equal(ax_seg_grow(j.seg, (size_t)1 << 46, &more),
-                     ACCEL_ERR_NOMEM);
+    assert_int_equal(ax_seg_grow(j.seg, (size_t)1 << 46), ACCEL_ERR_NOMEM);
     assert_non_null(strstr(accel_last_error()->text, "are left on this node"));
-    assert_int_equal(ax_seg_grow(j.seg, SIZE_MAX, &more), ACCEL_ERR_NOMEM);
+    assert_int_equal(ax_seg_grow(j.seg, SIZE_MAX), ACCEL_ERR_NOMEM);
     end_joining(&j, 1);
 }
 
@@ -235,7 +237,6 @@ static void a_limit_of_files_is_an_error(void **state)
     struct joiner j;
     ax_meet_point_t point;
     struct rlimit old, tight;
-    uint64_t offset;
 
     (void)state;
     prepare(&j, 1, &point, 10);
@@ -245,7 +246,7 @@ static void a_limit_of_files_is_an_error(void **state)
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     tight = (struct rlimit){4096, old.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
-    accel_status_t grow = ax_seg_grow(j.seg, 1 << 20, &offset);
+    accel_status_t grow = ax_seg_grow(j.seg, 1 << 20);
     accel_error_t error = *accel_last_error();
     accel_status_t take = ax_seg_take(j.seg, 1 << 30, 1 << 20);
     setrlimit(RLIMIT_FSIZE, &old);
