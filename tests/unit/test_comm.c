@@ -270,43 +270,46 @@ static void ranks_that_differ_are_named(void **state)
  * --------------------------------------------------------------
  */
 
+/* Each call is wrong, and the error says how. */
+static void is_wrong(accel_status_t got, const char *text)
+{
+    CHECK(got == ACCEL_ERR_ARG);
+    if (!strstr(accel_last_error()->text, text))
+        fprintf(stderr, "not told: %s\n", text);
+    CHECK(strstr(accel_last_error()->text, text) != NULL);
+}
+
 static void wrong_everywhere(rank_of_t *me)
 {
     accel_comm_t *c = me->comm;
     float x[8] = {0}, y[8] = {0};
     int32_t i = 0;
     size_t huge = SIZE_MAX / 2;
-    const struct {
-        accel_status_t got;
-        const char *text;
-    } cases[] = {
-        {accel_comm_allreduce(c, NULL, x, 1, ACCEL_F32, ACCEL_SUM), "NULL"},
-        {accel_comm_allreduce(c, x, NULL, 1, ACCEL_F32, ACCEL_SUM), "NULL"},
-        {accel_comm_allreduce(c, x, x + 1, 4, ACCEL_F32, ACCEL_SUM), "overlap"},
-        {accel_comm_allreduce(c, x, y, 1, (accel_dtype_t)99, ACCEL_SUM),
-         "element type"},
-        {accel_comm_allreduce(c, x, y, 1, ACCEL_DTYPE_NONE, ACCEL_SUM),
-         "element type"},
-        {accel_comm_allreduce(c, x, y, 1, ACCEL_F32, (accel_op_t)9),
-         "operator"},
-        {accel_comm_allreduce(c, &i, &i, 1, ACCEL_I32, ACCEL_AVG),
-         "average of i32"},
-        {accel_comm_allreduce(c, x, y, huge, ACCEL_F64, ACCEL_SUM), "memory"},
-        {accel_comm_allgather(c, x, y, huge / 4, ACCEL_F32), "memory"},
-        {accel_comm_allgather(c, x + 1, x, 2, ACCEL_F32), "overlap"},
-        {accel_comm_reduce_scatter(c, x, x + 1, 2, ACCEL_F32, ACCEL_SUM),
-         "overlap"},
-        {accel_comm_broadcast(c, x, 1, ACCEL_F32, -1), "root -1"},
-        {accel_comm_broadcast(c, x, 1, ACCEL_F32, me->world->size), "root"},
-        {accel_comm_gather(c, x, NULL, 1, ACCEL_F32, 77), "root 77"},
-        {accel_free(c, x), "not what accel_alloc gave"},
-        {accel_alloc(c, 8, NULL), "NULL"},
-    };
 
-    for (size_t k = 0; k < ARRAY_SIZE(cases); k++)
-        CHECK(cases[k].got == ACCEL_ERR_ARG);
-    CHECK(accel_comm_broadcast(c, NULL, 1, ACCEL_F32, 0) == ACCEL_ERR_ARG);
-    CHECK(strstr(accel_last_error()->text, "NULL") != NULL);
+    is_wrong(accel_comm_allreduce(c, NULL, x, 1, ACCEL_F32, ACCEL_SUM), "NULL");
+    is_wrong(accel_comm_allreduce(c, x, NULL, 1, ACCEL_F32, ACCEL_SUM), "NULL");
+    is_wrong(accel_comm_allreduce(c, x, x + 1, 4, ACCEL_F32, ACCEL_SUM),
+             "overlap");
+    is_wrong(accel_comm_allreduce(c, x, y, 1, (accel_dtype_t)99, ACCEL_SUM),
+             "element type");
+    is_wrong(accel_comm_allreduce(c, x, y, 1, ACCEL_DTYPE_NONE, ACCEL_SUM),
+             "element type");
+    is_wrong(accel_comm_allreduce(c, x, y, 1, ACCEL_F32, (accel_op_t)9),
+             "operator");
+    is_wrong(accel_comm_allreduce(c, &i, &i, 1, ACCEL_I32, ACCEL_AVG),
+             "average of i32");
+    is_wrong(accel_comm_allreduce(c, x, y, huge, ACCEL_F64, ACCEL_SUM),
+             "memory");
+    is_wrong(accel_comm_allgather(c, x, y, huge / 4, ACCEL_F32), "memory");
+    is_wrong(accel_comm_allgather(c, x + 1, x, 2, ACCEL_F32), "overlap");
+    is_wrong(accel_comm_reduce_scatter(c, x, x + 1, 2, ACCEL_F32, ACCEL_SUM),
+             "overlap");
+    is_wrong(accel_comm_broadcast(c, x, 1, ACCEL_F32, -1), "root -1");
+    is_wrong(accel_comm_broadcast(c, x, 1, ACCEL_F32, me->world->size), "root");
+    is_wrong(accel_comm_gather(c, x, NULL, 1, ACCEL_F32, 77), "root 77");
+    is_wrong(accel_free(c, x), "not what accel_alloc gave");
+    is_wrong(accel_alloc(c, 8, NULL), "NULL");
+    is_wrong(accel_comm_broadcast(c, NULL, 1, ACCEL_F32, 0), "NULL");
     /* none of them broke it */
     x[0] = 1;
     CHECK(accel_comm_allreduce(c, x, x, 1, ACCEL_F32, ACCEL_SUM) == ACCEL_OK);
@@ -645,7 +648,7 @@ static void says_why_not(rank_of_t *me)
     const char *text = accel_last_error()->text;
 
     CHECK(me->comm == NULL);
-    CHECK(strstr(text, "rank 0 on a: ") == text);
+    CHECK(strstr(text, "rank 0 on a: ") != NULL);
     CHECK(strstr(text, "no transport between them") != NULL);
     CHECK(strstr(text, "accel_ucx.so") != NULL);
 }
