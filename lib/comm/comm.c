@@ -7,16 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#define RECORD_VERSION 1
+#define RECORD_VERSION 2
 #define SLOT_BYTES (128u << 10)
 
 /* What a rank publishes through the job's exchange. */
 struct record {
     uint32_t version;
-    int32_t status; /* it could not prepare: `data` is the text */
     ax_meet_point_t point;
     uint32_t bytes;
-    uint8_t data[AX_JOB_ENDPOINT_MAX - 64]; /* the leader's address */
+    uint8_t data[AX_JOB_ENDPOINT_MAX - 64]; /* of several nodes: its address */
 };
 
 _Static_assert(sizeof(struct record) <= AX_JOB_ENDPOINT_MAX,
@@ -40,8 +39,12 @@ static accel_status_t make_tables(accel_comm_t *c)
         return ax_fail(ACCEL_ERR_NOMEM, "comm: no memory for %zu ranks", size);
     for (int r = 0; r < c->size; r++)
         c->node_first[accel_job_node_of(c->job, r) + 1]++;
-    for (int k = 0; k < c->nodes; k++)
+    c->rails = c->node_first[1];
+    for (int k = 0; k < c->nodes; k++) {
+        if (c->node_first[k + 1] < c->rails)
+            c->rails = c->node_first[k + 1];
         c->node_first[k + 1] += c->node_first[k];
+    }
     for (int r = 0; r < c->size; r++) {
         int at = c->node_first[accel_job_node_of(c->job, r)] +
                  accel_job_local_rank_of(c->job, r);
@@ -93,8 +96,7 @@ static void destroy(accel_comm_t *c)
  * -----------------------------------------------------------------
  */
 
-/* What I publish: how to reach me, or why that is not possible, so that all
- * ranks fail together and not each by itself. */
+/* What I publish: how to reach me. */
 static accel_status_t prepare(accel_comm_t *c, struct record *record,
                               int *listen_fd)
 {
@@ -102,15 +104,9 @@ static accel_status_t prepare(accel_comm_t *c, struct record *record,
 
     *record = (struct record){.version = RECORD_VERSION};
     st = ax_meet_listen(ax_is_leader(c), &record->point, listen_fd);
-    if (st == ACCEL_OK && c->nodes > 1 && ax_is_leader(c))
+    if (st == ACCEL_OK && c->nodes > 1)
         st =
             ax_inter_open(c, record->data, sizeof record->data, &record->bytes);
-    if (st != ACCEL_OK) {
-        record->status = st;
-        snprintf((char *)record->data, sizeof record->data, "%s",
-                 accel_last_error()->text);
-        record->bytes = (uint32_t)strlen((char *)record->data) + 1;
-    }
     return st;
 }
 
@@ -130,37 +126,23 @@ static accel_status_t record_of(const accel_comm_t *c, int rank,
                        "comm: rank %d published a record of %zu bytes that "
                        "this release does not know",
                        rank, bytes);
-    out->data[sizeof out->data - 1] = '\0';
     return ACCEL_OK;
 }
 
-static accel_status_t check_records(const accel_comm_t *c)
+/* A rank that cannot go on says why, so that all fail together and not each
+ * by itself. */
+static accel_status_t exchange(accel_comm_t *c, accel_status_t mine,
+                               accel_job_t *job, int *listen_fd)
 {
     struct record record;
-    char who[96];
-
-    for (int r = 0; r < c->size; r++) {
-        accel_status_t st = record_of(c, r, &record);
-        if (st != ACCEL_OK)
-            return st;
-        if (record.status != ACCEL_OK)
-            return ax_fail((accel_status_t)record.status, "%s: %s",
-                           ax_job_who(c->job, r, who, sizeof who),
-                           (char *)record.data);
-    }
-    return ACCEL_OK;
-}
-
-static accel_status_t exchange(accel_comm_t *c, int *listen_fd)
-{
-    struct record record;
-    accel_status_t st;
     size_t least = offsetof(struct record, data);
 
-    if (prepare(c, &record, listen_fd) != ACCEL_OK)
-        ax_log(AX_LOG_DEBUG, "%s", accel_last_error()->text);
-    st = ax_job_exchange(c->job, &record, least + record.bytes);
-    return st == ACCEL_OK ? check_records(c) : st;
+    if (mine == ACCEL_OK)
+        mine = prepare(c, &record, listen_fd);
+    if (mine == ACCEL_OK)
+        return ax_job_exchange(job, &record, least + record.bytes);
+    ax_log(AX_LOG_DEBUG, "%s", accel_last_error()->text);
+    return ax_job_exchange_error(job, mine);
 }
 
 static accel_status_t join_node(accel_comm_t *c, int listen_fd)
@@ -185,20 +167,32 @@ static accel_status_t join_node(accel_comm_t *c, int listen_fd)
     return ax_seg_open(&plan, &leader.point, listen_fd, &c->seg);
 }
 
-static accel_status_t join_nodes(accel_comm_t *c)
+/* Rails: rank i of each node talks to rank i of the others. */
+static accel_status_t connect_rail(accel_comm_t *c)
 {
     struct record record;
     accel_status_t st = ACCEL_OK;
 
-    for (int k = 0; c->inter && k < c->nodes && st == ACCEL_OK; k++) {
-        st = record_of(c, c->rank_at[c->node_first[k]], &record);
-        if (st == ACCEL_OK && k != c->node)
-            st = ax_inter_connect(c, k, record.data, record.bytes);
+    for (int k = 0; k < c->nodes && st == ACCEL_OK; k++) {
+        int rank = ax_rail_rank(c, k);
+        if (k == c->node || (st = record_of(c, rank, &record)) != ACCEL_OK)
+            continue;
+        st = ax_inter_connect(c, rank, record.data, record.bytes);
     }
-    if (!c->inter || st != ACCEL_OK)
+    return st;
+}
+
+/* The number comes first: who cannot connect to all still tells the others. */
+static accel_status_t join_nodes(accel_comm_t *c)
+{
+    struct record record;
+    accel_status_t st;
+
+    if ((st = record_of(c, c->rank_at[0], &record)) != ACCEL_OK)
         return st;
-    st = record_of(c, c->rank_at[0], &record);
-    return st == ACCEL_OK ? ax_inter_start(c, record.point.nonce) : st;
+    if ((st = ax_inter_start(c, record.point.nonce)) != ACCEL_OK)
+        return st;
+    return c->local_rank < c->rails ? connect_rail(c) : ACCEL_OK;
 }
 
 /* Every rank has its part; now all hear that all have. */
@@ -208,8 +202,15 @@ static accel_status_t join(accel_comm_t *c, int listen_fd)
 
     if (st != ACCEL_OK)
         return st;
-    st = join_nodes(c);
     c->call = (ax_call_t){.kind = AX_CALL_OPEN};
+    if (c->inter && (st = join_nodes(c)) != ACCEL_OK) {
+        accel_error_t error;
+        char who[96];
+        ax_error_get(&error);
+        return ax_raise(c, st, "%s: %s",
+                        ax_job_who(c->job, c->rank, who, sizeof who),
+                        error.text);
+    }
     if ((st = ax_enter(c, st)) == ACCEL_OK && c->inter)
         ax_inter_settle(c);
     return st;
@@ -217,13 +218,8 @@ static accel_status_t join(accel_comm_t *c, int listen_fd)
 
 static void describe(accel_comm_t *c)
 {
-    if (c->nodes == 1)
-        snprintf(c->transport, sizeof c->transport, "none: one node");
-    else if (c->inter)
-        snprintf(c->transport, sizeof c->transport, "%s", ax_inter_about(c));
-    else
-        snprintf(c->transport, sizeof c->transport,
-                 "through rank %d, the first of this node", ax_rank_here(c, 0));
+    snprintf(c->transport, sizeof c->transport, "%s",
+             c->nodes == 1 ? "none: one node" : ax_inter_about(c));
     ax_log(AX_LOG_INFO, "comm: %d ranks on %d nodes; between nodes: %s",
            c->size, c->nodes, c->transport);
     if (c->nodes == 1 && c->rank == 0 &&
@@ -245,9 +241,8 @@ accel_status_t accel_comm_open(accel_job_t *job,
     if (!job || !settings)
         return ax_fail(ACCEL_ERR_ARG, "comm: no %s (NULL)",
                        job ? "settings" : "job");
-    if ((st = create(job, settings, &c)) != ACCEL_OK)
-        goto out;
-    if ((st = exchange(c, &listen_fd)) != ACCEL_OK)
+    st = create(job, settings, &c);
+    if ((st = exchange(c, st, job, &listen_fd)) != ACCEL_OK)
         goto out;
     if ((st = join(c, listen_fd)) != ACCEL_OK)
         goto out;

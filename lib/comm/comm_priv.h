@@ -63,7 +63,8 @@ struct accel_comm {
     size_t *node_bytes; /* room for a number for each node, and one more */
     ax_seg_t *seg;
     const void **sources; /* room for one pointer for each rank of the node */
-    ax_inter_t *inter;    /* the node's leader of several nodes only */
+    ax_inter_t *inter;    /* of several nodes only */
+    int rails; /* ranks of a node that carry data: as many as each node has */
     uint64_t timeout_ns;
     atomic_bool busy; /* a thread is inside */
     unsigned forks;   /* of this process, when it was opened */
@@ -101,6 +102,13 @@ static inline int ax_rank_here(const accel_comm_t *c, int local)
 static inline int ax_ranks_on(const accel_comm_t *c, int node)
 {
     return c->node_first[node + 1] - c->node_first[node];
+}
+
+/* Who carries data between node `node` and this rank's: the rank there with
+ * my local rank. That of a leader is the leader. */
+static inline int ax_rail_rank(const accel_comm_t *c, int node)
+{
+    return c->rank_at[c->node_first[node] + c->local_rank];
 }
 
 /* Ranks that an error text lists at most; it has no room for more. */
@@ -230,24 +238,23 @@ void ax_allreduce_in_place(const accel_comm_t *c, const ax_reduction_t *r,
                            const ax_block_t *block, size_t offset,
                            size_t count);
 
-/* ---- inter.c: between the leaders
- * --------------------------------------------
+/* ---- inter.c: between the nodes ---------------------------------------------
  */
 
 /* Opens the transport; its address goes to `address`, at most `room` bytes. */
 accel_status_t ax_inter_open(accel_comm_t *c, void *address, size_t room,
                              uint32_t *bytes);
-accel_status_t ax_inter_connect(accel_comm_t *c, int node, const void *address,
-                                size_t bytes);
-/* All leaders are connected; `nonce` is this communicator's, everywhere. */
+/* `nonce` is this communicator's number, everywhere. */
 accel_status_t ax_inter_start(accel_comm_t *c, const uint8_t *nonce);
-/* All leaders have talked to each other. */
+accel_status_t ax_inter_connect(accel_comm_t *c, int rank, const void *address,
+                                size_t bytes);
+/* All have talked to all that they are connected to. */
 void ax_inter_settle(accel_comm_t *c);
 void ax_inter_close(accel_comm_t *c);
 const char *ax_inter_about(const accel_comm_t *c);
 
-/* Compares calls and outcomes; the verdict goes into the segment. `call`:
- * this node's, of the first rank without a fault of its own. */
+/* Leaders: compares calls and outcomes; the verdict goes into the segment.
+ * `call`: this node's, of the first rank without a fault of its own. */
 accel_status_t ax_inter_meet(accel_comm_t *c, const ax_call_t *call,
                              bool differ, const ax_verdict_t *mine);
 
@@ -260,21 +267,50 @@ void ax_inter_late(const accel_comm_t *c, const ax_wait_t *wait, char *text,
 void ax_inter_waiting(const accel_comm_t *c, bool *flags);
 uint64_t ax_inter_last(const accel_comm_t *c, int node);
 
+/*
+ * Between the nodes. All ranks of all nodes call these at the same place, with
+ * memory of the segment that they share; when one returns, the result is there
+ * for each of them, and none reads the input any more. `ready`: all ranks of
+ * the node know that the input is complete (after a barrier); else only local
+ * rank 0, which wrote it.
+ */
+
 /* Node sums at `acc` (accumulator's type) become results at `out`. */
 accel_status_t ax_inter_allreduce(accel_comm_t *c, const ax_reduction_t *r,
-                                  void *acc, void *out, size_t count);
+                                  void *acc, void *out, size_t count,
+                                  bool ready);
+/* The same, but only node `root` gets results. */
+accel_status_t ax_inter_reduce(accel_comm_t *c, const ax_reduction_t *r,
+                               void *acc, void *out, size_t count, int root,
+                               bool ready);
 /* acc: `count` elements for each rank, in order of position; out: for each
  * rank of this node. */
 accel_status_t ax_inter_reduce_scatter(accel_comm_t *c, const ax_reduction_t *r,
-                                       void *acc, void *out, size_t count);
+                                       void *acc, void *out, size_t count,
+                                       bool ready);
+/* acc + offsets[k] .. offsets[k + 1]: elements for node k, in the accumulator's
+ * type; out: this node's results, from the first byte on. */
+accel_status_t ax_inter_reduce_parts(accel_comm_t *c, const ax_reduction_t *r,
+                                     void *acc, void *out,
+                                     const size_t *offsets, bool ready);
 /* out + offsets[k] .. offsets[k + 1]: node k's bytes; `root`: the node that
  * wants them, -1: all. */
 accel_status_t ax_inter_gather(accel_comm_t *c, char *out,
-                               const size_t *offsets, int root);
+                               const size_t *offsets, int root, bool ready);
+/* On node `root` all + offsets[k] .. offsets[k + 1]: bytes for node k, which
+ * gets them at `out`. On the root nothing is copied to `out`. `offsets` alike
+ * on all nodes. */
+accel_status_t ax_inter_scatter(accel_comm_t *c, const char *all, char *out,
+                                const size_t *offsets, int root, bool ready);
+/* in + to[k] .. to[k + 1]: bytes for node k; out + from[k] .. from[k + 1]:
+ * those of node k. This node's own are not moved. */
+accel_status_t ax_inter_alltoall(accel_comm_t *c, const char *in,
+                                 const size_t *to, char *out,
+                                 const size_t *from, bool ready);
 accel_status_t ax_inter_broadcast(accel_comm_t *c, void *data, size_t bytes,
-                                  int root);
+                                  int root, bool ready);
 
-/* For tests: leaders take this way (ax_way_t) wherever it serves; -1: none. */
+/* For tests: ranks take this way (ax_way_t) wherever it serves; -1: none. */
 void ax_inter_force(accel_comm_t *c, int way);
 /* What was measured, on a leader; NULL before. */
 const ax_model_t *ax_inter_model(const accel_comm_t *c);

@@ -33,7 +33,7 @@ static accel_status_t start_moves(accel_comm_t *c)
     for (int i = 0; i < x->nmoves && st == ACCEL_OK; i++) {
         ax_move_t *m = &x->moves[i];
         if (!m->recv)
-            st = ops->send(x->net->self, m->node,
+            st = ops->send(x->net->self, ax_rail_rank(c, m->node),
                            ax_inter_tag(x, false, c->node, x->step), m->data,
                            m->bytes, &m->req);
     }

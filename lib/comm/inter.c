@@ -1,4 +1,4 @@
-/* Between the leaders: opening, comparing calls, and which plan moves data. */
+/* Between the nodes: opening, comparing calls, and which plan moves data. */
 #include "comm/inter_priv.h"
 
 #include <stdlib.h>
@@ -48,7 +48,7 @@ accel_status_t ax_inter_open(accel_comm_t *c, void *address, size_t room,
     accel_status_t st = make_inter(c);
 
     if (st == ACCEL_OK)
-        st = ax_net_open(ax_settings_str(c->settings, "net"), c->nodes,
+        st = ax_net_open(ax_settings_str(c->settings, "net"), c->size,
                          &c->inter->net);
     if (st != ACCEL_OK)
         return st;
@@ -66,18 +66,18 @@ accel_status_t ax_inter_open(accel_comm_t *c, void *address, size_t room,
     return ACCEL_OK;
 }
 
-accel_status_t ax_inter_connect(accel_comm_t *c, int node, const void *address,
+accel_status_t ax_inter_start(accel_comm_t *c, const uint8_t *nonce)
+{
+    c->inter->nonce = (uint64_t)nonce[0] << 8 | nonce[1];
+    return ax_is_leader(c) ? ax_news_listen(c) : ACCEL_OK;
+}
+
+accel_status_t ax_inter_connect(accel_comm_t *c, int rank, const void *address,
                                 size_t bytes)
 {
     ax_net_t *net = c->inter->net;
 
-    return net->ops->connect(net->self, node, address, bytes);
-}
-
-accel_status_t ax_inter_start(accel_comm_t *c, const uint8_t *nonce)
-{
-    c->inter->nonce = (uint64_t)nonce[0] << 8 | nonce[1];
-    return ax_news_listen(c);
+    return net->ops->connect(net->self, rank, address, bytes);
 }
 
 void ax_inter_settle(accel_comm_t *c)
@@ -113,6 +113,7 @@ void ax_inter_close(accel_comm_t *c)
     free(x->steps);
     free(x->parts);
     free(x->room);
+    free(x->calls);
     free(x);
     c->inter = NULL;
 }
@@ -164,20 +165,11 @@ static accel_status_t swap_heads(accel_comm_t *c, const ax_call_t *call,
     return ACCEL_OK;
 }
 
-/* Some ranks differ, and all leaders know it: they tell each other the calls
- * of all ranks, and each writes the same text. */
-static accel_status_t raise_differ(accel_comm_t *c)
+/* Every leader gets the calls of all ranks, by position. */
+static accel_status_t swap_calls(accel_comm_t *c, ax_call_t *at)
 {
     ax_inter_t *x = c->inter;
-    size_t size = (size_t)c->size;
-    ax_call_t *at = calloc(size, sizeof *at); /* by position */
-    ax_call_t *of = calloc(size, sizeof *of); /* by rank */
-    int *ranks = calloc(size, sizeof *ranks);
-    char text[AX_SEG_TEXT] = "";
-    accel_status_t st = ACCEL_OK;
 
-    if (!at || !of || !ranks)
-        goto out;
     for (int r = 0; r < c->local_size; r++)
         at[c->node_first[c->node] + r] =
             ax_line(c->seg, r)->call[c->call.seq & 1];
@@ -195,22 +187,37 @@ static accel_status_t raise_differ(accel_comm_t *c)
                                   .data = at + c->node_first[c->node],
                                   .bytes = (size_t)c->local_size * sizeof *at});
     }
-    if ((st = ax_moves_run(c)) != ACCEL_OK)
-        goto out;
+    return ax_moves_run(c);
+}
+
+/* Some ranks differ, and all leaders know it: they tell each other the calls
+ * of all ranks, and each writes the same text. */
+static accel_status_t raise_differ(accel_comm_t *c)
+{
+    ax_inter_t *x = c->inter;
+    size_t size = (size_t)c->size;
+    char text[AX_SEG_TEXT] = "";
+    accel_status_t st;
+
+    /* Messages may be written there until the close. By position, by rank,
+     * and the ranks. */
+    x->calls = calloc(size, 2 * sizeof *x->calls + sizeof(int));
+    if (!x->calls)
+        return ax_raise(c, ACCEL_ERR_NOMEM,
+                        "comm: the ranks disagree, and rank %d has no memory "
+                        "to say how",
+                        c->rank);
+    ax_call_t *of = x->calls + size;
+    int *ranks = (int *)(void *)(of + size);
+    if ((st = swap_calls(c, x->calls)) != ACCEL_OK)
+        return st;
     for (int r = 0; r < c->size; r++) {
-        of[r] = at[c->position[r]];
+        of[r] = x->calls[c->position[r]];
         ranks[r] = r;
     }
     ax_calls_text(c, of, c->size, ranks, text, sizeof text);
-out:
-    if (st == ACCEL_OK) {
-        x->told = true; /* each leader does this */
-        st = ax_raise(c, ACCEL_ERR_PROTO, "comm: the ranks disagree: %s", text);
-        free(at);
-        free(of);
-    } /* else messages may still be written there until the close */
-    free(ranks);
-    return st;
+    x->told = true; /* each leader does this */
+    return ax_raise(c, ACCEL_ERR_PROTO, "comm: the ranks disagree: %s", text);
 }
 
 /* The first node's call that can be held against the others'. */
@@ -294,86 +301,160 @@ const ax_model_t *ax_inter_model(const accel_comm_t *c)
     return c->inter && c->inter->measured ? &c->inter->model : NULL;
 }
 
-accel_status_t ax_inter_allreduce(accel_comm_t *c, const ax_reduction_t *r,
-                                  void *acc, void *out, size_t count)
+/* What the leaders do, and when it is done for the others of the node. */
+static accel_status_t by_leader(accel_comm_t *c, const ax_ask_t *ask,
+                                const ax_exec_t *what)
 {
-    ax_plan_t plan = {.kind = AX_PLAN_ALLREDUCE,
-                      .node = c->node,
-                      .nodes = c->nodes,
-                      .count = count,
-                      .element = r->acc_element};
+    ax_plan_t plan = *what->plan;
+    ax_exec_t run = *what;
+    accel_status_t st;
+
+    run.plan = &plan;
+    if (ax_is_leader(c) && ((st = choose(c, ask, &plan)) != ACCEL_OK ||
+                            (st = ax_exec(c, &run)) != ACCEL_OK))
+        return st;
+    return ax_node_release(c);
+}
+
+static ax_plan_t plan_of(const accel_comm_t *c, ax_plan_kind_t kind)
+{
+    return (ax_plan_t){
+        .kind = kind, .node = c->node, .nodes = c->nodes, .element = 1};
+}
+
+accel_status_t ax_inter_allreduce(accel_comm_t *c, const ax_reduction_t *r,
+                                  void *acc, void *out, size_t count,
+                                  bool ready)
+{
+    ax_plan_t plan = plan_of(c, AX_PLAN_ALLREDUCE);
     ax_ask_t ask = {.kind = plan.kind,
                     .nodes = c->nodes,
                     .acc_bytes = (double)count * (double)r->acc_element,
                     .out_bytes = (double)count * (double)r->element,
                     .ordered = order_shows(r)};
-    accel_status_t st = choose(c, &ask, &plan);
 
-    if (st != ACCEL_OK)
-        return st;
-    return ax_exec(
-        c, &(ax_exec_t){.plan = &plan, .how = r, .acc = acc, .out = out});
+    (void)ready;
+    plan.count = count;
+    plan.element = r->acc_element;
+    return by_leader(
+        c, &ask, &(ax_exec_t){.plan = &plan, .how = r, .acc = acc, .out = out});
 }
 
-accel_status_t ax_inter_reduce_scatter(accel_comm_t *c, const ax_reduction_t *r,
-                                       void *acc, void *out, size_t count)
+accel_status_t ax_inter_reduce(accel_comm_t *c, const ax_reduction_t *r,
+                               void *acc, void *out, size_t count, int root,
+                               bool ready)
 {
-    ax_plan_t plan = {.kind = AX_PLAN_REDUCE_SCATTER,
-                      .node = c->node,
-                      .nodes = c->nodes,
-                      .element = r->acc_element,
-                      .parts = c->inter->parts};
-    double all = (double)count * c->size;
+    ax_plan_t plan = plan_of(c, AX_PLAN_REDUCE);
+    ax_ask_t ask = {.kind = plan.kind,
+                    .nodes = c->nodes,
+                    .acc_bytes = (double)count * (double)r->acc_element,
+                    .out_bytes = (double)count * (double)r->element,
+                    .ordered = order_shows(r)};
+
+    (void)ready;
+    plan.count = count;
+    plan.root = root;
+    plan.element = r->acc_element;
+    return by_leader(
+        c, &ask, &(ax_exec_t){.plan = &plan, .how = r, .acc = acc, .out = out});
+}
+
+accel_status_t ax_inter_reduce_parts(accel_comm_t *c, const ax_reduction_t *r,
+                                     void *acc, void *out,
+                                     const size_t *offsets, bool ready)
+{
+    ax_plan_t plan = plan_of(c, AX_PLAN_REDUCE_SCATTER);
+    double all = (double)offsets[c->nodes];
     ax_ask_t ask = {.kind = plan.kind,
                     .nodes = c->nodes,
                     .acc_bytes = all * (double)r->acc_element,
                     .out_bytes = all * (double)r->element,
                     .ordered = order_shows(r)};
-    accel_status_t st = choose(c, &ask, &plan);
+
+    (void)ready;
+    plan.parts = offsets;
+    plan.element = r->acc_element;
+    return by_leader(
+        c, &ask, &(ax_exec_t){.plan = &plan, .how = r, .acc = acc, .out = out});
+}
+
+accel_status_t ax_inter_reduce_scatter(accel_comm_t *c, const ax_reduction_t *r,
+                                       void *acc, void *out, size_t count,
+                                       bool ready)
+{
+    size_t *parts = c->inter->parts;
 
     for (int k = 0; k <= c->nodes; k++)
-        c->inter->parts[k] = (size_t)c->node_first[k] * count;
-    if (st != ACCEL_OK)
-        return st;
-    return ax_exec(
-        c, &(ax_exec_t){.plan = &plan, .how = r, .acc = acc, .out = out});
+        parts[k] = (size_t)c->node_first[k] * count;
+    return ax_inter_reduce_parts(c, r, acc, out, parts, ready);
 }
 
 accel_status_t ax_inter_gather(accel_comm_t *c, char *out,
-                               const size_t *offsets, int root)
+                               const size_t *offsets, int root, bool ready)
 {
-    ax_plan_t plan = {.kind = root < 0 ? AX_PLAN_ALLGATHER : AX_PLAN_GATHER,
-                      .node = c->node,
-                      .nodes = c->nodes,
-                      .root = root,
-                      .parts = offsets};
+    ax_plan_t plan = plan_of(c, root < 0 ? AX_PLAN_ALLGATHER : AX_PLAN_GATHER);
     ax_ask_t ask = {.kind = plan.kind,
                     .nodes = c->nodes,
                     .out_bytes = (double)offsets[c->nodes],
                     .ordered = true};
-    accel_status_t st = choose(c, &ask, &plan);
 
-    if (st != ACCEL_OK)
-        return st;
-    return ax_exec(c, &(ax_exec_t){.plan = &plan, .out = out});
+    (void)ready;
+    plan.root = root;
+    plan.parts = offsets;
+    return by_leader(c, &ask, &(ax_exec_t){.plan = &plan, .out = out});
+}
+
+accel_status_t ax_inter_scatter(accel_comm_t *c, const char *all, char *out,
+                                const size_t *offsets, int root, bool ready)
+{
+    ax_plan_t plan = plan_of(c, AX_PLAN_SCATTER);
+    ax_ask_t ask = {.kind = plan.kind,
+                    .nodes = c->nodes,
+                    .out_bytes = (double)offsets[c->nodes],
+                    .ordered = true};
+
+    (void)ready;
+    plan.root = root;
+    plan.parts = offsets;
+    /* the root only sends from there */
+    return by_leader(
+        c, &ask,
+        &(ax_exec_t){.plan = &plan, .acc = (char *)(uintptr_t)all, .out = out});
+}
+
+accel_status_t ax_inter_alltoall(accel_comm_t *c, const char *in,
+                                 const size_t *to, char *out,
+                                 const size_t *from, bool ready)
+{
+    ax_plan_t plan = plan_of(c, AX_PLAN_ALLTOALL);
+    /* Bytes differ from node to node, but all must choose alike: by what no
+     * node exceeds and all know, the slots. */
+    double bytes = (double)c->seg->slot_bytes;
+    ax_ask_t ask = {.kind = plan.kind,
+                    .nodes = c->nodes,
+                    .acc_bytes = bytes,
+                    .out_bytes = bytes,
+                    .ordered = true};
+
+    (void)ready;
+    plan.parts = to;
+    plan.parts2 = from;
+    return by_leader(
+        c, &ask,
+        &(ax_exec_t){.plan = &plan, .acc = (char *)(uintptr_t)in, .out = out});
 }
 
 accel_status_t ax_inter_broadcast(accel_comm_t *c, void *data, size_t bytes,
-                                  int root)
+                                  int root, bool ready)
 {
-    ax_plan_t plan = {.kind = AX_PLAN_BROADCAST,
-                      .node = c->node,
-                      .nodes = c->nodes,
-                      .root = root,
-                      .count = bytes,
-                      .element = 1};
+    ax_plan_t plan = plan_of(c, AX_PLAN_BROADCAST);
     ax_ask_t ask = {.kind = plan.kind,
                     .nodes = c->nodes,
                     .out_bytes = (double)bytes,
                     .ordered = true};
-    accel_status_t st = choose(c, &ask, &plan);
 
-    if (st != ACCEL_OK)
-        return st;
-    return ax_exec(c, &(ax_exec_t){.plan = &plan, .out = data});
+    (void)ready;
+    plan.root = root;
+    plan.count = bytes;
+    return by_leader(c, &ask, &(ax_exec_t){.plan = &plan, .out = data});
 }

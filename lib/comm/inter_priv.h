@@ -1,7 +1,8 @@
 /*
- * The leaders of the nodes: news.c carries news among them (a fault, an
- * orderly leave, whom a node waits for), exec.c data as a plan says; inter.c
- * chooses the plan by what measure.c found.
+ * Between the nodes: news.c carries news among the leaders (a fault, an
+ * orderly leave, whom a node waits for), exec.c data among ranks of the same
+ * local rank, as a plan says; inter.c chooses the plan by what measure.c
+ * found.
  */
 #ifndef AX_INTER_PRIV_H
 #define AX_INTER_PRIV_H
@@ -71,7 +72,8 @@ struct ax_inter {
     ax_net_req_t in_req;
     ax_head_t *heads;
     const void **src;
-    size_t *parts; /* of each node, and one more */
+    size_t *parts;    /* of each node, and one more */
+    ax_call_t *calls; /* of all ranks that differ */
     char *room;
     size_t room_bytes;
     ax_step_t *steps; /* of one round */
@@ -79,6 +81,14 @@ struct ax_inter {
     bool measured;
     int forced; /* the way that a test wants, or -1 */
 };
+
+/* Is node k there, as far as the transport knows? */
+static inline const char *ax_inter_broken(const accel_comm_t *c, int node)
+{
+    const ax_net_t *net = c->inter->net;
+
+    return net->ops->failed(net->self, ax_rail_rank(c, node));
+}
 
 uint64_t ax_inter_tag(const ax_inter_t *x, bool news, int node, uint32_t step);
 

@@ -44,25 +44,25 @@ static bool still_sending(ax_inter_t *x, int k)
 }
 
 /* Best effort: who cannot be reached will find out by itself. */
-static void say(ax_inter_t *x, int k, const ax_news_t *news)
+static void say(accel_comm_t *c, int k, const ax_news_t *news)
 {
+    ax_inter_t *x = c->inter;
     ax_peer_t *peer = &x->peers[k];
 
     if (still_sending(x, k))
         return;
     peer->news = *news;
     peer->sending =
-        x->net->ops->send(x->net->self, k, ax_inter_tag(x, true, news->node, 0),
-                          &peer->news, news_bytes(&peer->news),
-                          &peer->sent) == ACCEL_OK;
+        x->net->ops->send(x->net->self, ax_rail_rank(c, k),
+                          ax_inter_tag(x, true, news->node, 0), &peer->news,
+                          news_bytes(&peer->news), &peer->sent) == ACCEL_OK;
 }
 
 static bool reachable(const accel_comm_t *c, int k)
 {
     const ax_inter_t *x = c->inter;
 
-    return k != c->node && !x->peers[k].left_ns &&
-           !x->net->ops->failed(x->net->self, k);
+    return k != c->node && !x->peers[k].left_ns && !ax_inter_broken(c, k);
 }
 
 /* Waits until the last news to each node are on their way. */
@@ -89,7 +89,7 @@ static void say_to_all(accel_comm_t *c, const ax_news_t *news)
     flush(c, end);
     for (int k = 0; k < c->nodes; k++)
         if (reachable(c, k))
-            say(c->inter, k, news);
+            say(c, k, news);
     flush(c, end);
 }
 
@@ -101,7 +101,7 @@ void ax_inter_tell(accel_comm_t *c, const ax_fault_t *fault)
                       .status = fault->status,
                       .last = AX_LAST(c->call.kind, c->call.seq)};
 
-    if (x->told)
+    if (x->told || !ax_is_leader(c))
         return;
     x->told = true;
     memcpy(news.text, fault->text, sizeof news.text);
@@ -166,7 +166,7 @@ static void say_waiting(accel_comm_t *c, ax_wait_t *wait, uint64_t now)
             news.rank = blame(c, k, &news.rank_last);
     for (int k = 0; k < c->nodes; k++)
         if (reachable(c, k))
-            say(c->inter, k, &news);
+            say(c, k, &news);
 }
 
 /* ---- hearing ---------------------------------------------------------------
@@ -225,7 +225,7 @@ static accel_status_t look_at_peer(accel_comm_t *c, const ax_wait_t *wait,
                                    int k, uint64_t now)
 {
     ax_peer_t *peer = &c->inter->peers[k];
-    const char *broken = c->inter->net->ops->failed(c->inter->net->self, k);
+    const char *broken = ax_inter_broken(c, k);
     bool awaited = wait->nodes && wait->nodes[k];
     int leader = c->rank_at[c->node_first[k]];
     char who[96];
@@ -251,18 +251,24 @@ static accel_status_t look_at_peer(accel_comm_t *c, const ax_wait_t *wait,
 accel_status_t ax_inter_poll(accel_comm_t *c, ax_wait_t *wait, bool slow)
 {
     ax_inter_t *x = c->inter;
+    accel_status_t st;
+
+    /* a wait inside the node goes on without the transport, which costs a
+     * system call: only now and then, for what is still on its way */
+    if (!ax_is_leader(c) && wait && !wait->nodes && !slow)
+        return ACCEL_AGAIN;
     bool moved = x->net->ops->progress(x->net->self);
-    accel_status_t st = hear_all(c);
+    st = hear_all(c);
 
     if (st != ACCEL_OK)
         return st;
     if (!slow)
         return moved ? ACCEL_OK : ACCEL_AGAIN;
     uint64_t now = ax_now_ns();
-    for (int k = 0; k < c->nodes; k++)
+    for (int k = 0; k < c->nodes && c->local_rank < c->rails; k++)
         if (k != c->node && (st = look_at_peer(c, wait, k, now)) != ACCEL_OK)
             return st;
-    if (wait->began_ns && now - wait->began_ns > SAY_NS &&
+    if (ax_is_leader(c) && wait->began_ns && now - wait->began_ns > SAY_NS &&
         now - wait->said_ns > SAY_NS)
         say_waiting(c, wait, now);
     return moved ? ACCEL_OK : ACCEL_AGAIN;

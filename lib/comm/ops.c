@@ -66,10 +66,7 @@ static accel_status_t broadcast_chunk(accel_comm_t *c, const wanted_t *wanted,
     accel_status_t st;
 
     if (c->nodes > 1) {
-        if (ax_is_leader(c) &&
-            (st = ax_inter_broadcast(c, from, n, node)) != ACCEL_OK)
-            return st;
-        if ((st = ax_node_release(c)) != ACCEL_OK)
+        if ((st = ax_inter_broadcast(c, from, n, node, true)) != ACCEL_OK)
             return st;
     }
     if (c->rank != root)
@@ -192,7 +189,7 @@ static accel_status_t gather_nodes(accel_comm_t *c, const ax_parts_t *parts,
         offsets[k] = at;
         for (int p = c->node_first[k]; p < c->node_first[k + 1]; p++) {
             size_t n = part_in(parts, c->rank_at[p], first, most);
-            if (k == c->node)
+            if (k == c->node && ax_is_leader(c))
                 memcpy(out + at, ax_slot(c->seg, p - c->node_first[k], c->turn),
                        n);
             at += n;
@@ -200,7 +197,8 @@ static accel_status_t gather_nodes(accel_comm_t *c, const ax_parts_t *parts,
     }
     offsets[c->nodes] = at;
     return ax_inter_gather(c, out, offsets,
-                           root < 0 ? -1 : accel_job_node_of(c->job, root));
+                           root < 0 ? -1 : accel_job_node_of(c->job, root),
+                           false);
 }
 
 /* Copies one chunk of all ranks' parts to where they belong. */
@@ -254,10 +252,8 @@ static accel_status_t gather_parts(accel_comm_t *c, const char *send,
         if (st != ACCEL_OK || longest == 0)
             return st;
         if (c->nodes > 1) {
-            if (ax_is_leader(c) &&
-                (st = gather_nodes(c, parts, first, most, root)) != ACCEL_OK)
-                return st;
-            if ((st = ax_node_release(c)) != ACCEL_OK)
+            st = gather_nodes(c, parts, first, most, root);
+            if (st != ACCEL_OK)
                 return st;
         }
         if (root < 0 || root == c->rank)

@@ -110,11 +110,9 @@ static accel_status_t reduce_chunk(accel_comm_t *c, struct reduce_run *run,
     char *out = run->recv + first * r->element;
     if (c->nodes > 1) {
         char *results = ax_out(c->seg, c->turn);
-        if (ax_is_leader(c) &&
-            (st = ax_inter_allreduce(c, r, ax_acc(c->seg, c->turn), results,
-                                     n)) != ACCEL_OK)
-            return st;
-        if ((st = ax_node_release(c)) != ACCEL_OK)
+        st = ax_inter_allreduce(c, r, ax_acc(c->seg, c->turn), results, n,
+                                !small);
+        if (st != ACCEL_OK)
             return st;
         memcpy(out, results, n * r->element);
         return ACCEL_OK;
@@ -218,11 +216,9 @@ static accel_status_t scatter_chunk(accel_comm_t *c, struct reduce_run *run,
     if ((st = ax_node_barrier(c)) != ACCEL_OK)
         return st;
     char *results = ax_out(c->seg, c->turn);
-    if (ax_is_leader(c) &&
-        (st = ax_inter_reduce_scatter(c, r, ax_acc(c->seg, c->turn), results,
-                                      n)) != ACCEL_OK)
-        return st;
-    if ((st = ax_node_release(c)) != ACCEL_OK)
+    st = ax_inter_reduce_scatter(c, r, ax_acc(c->seg, c->turn), results, n,
+                                 true);
+    if (st != ACCEL_OK)
         return st;
     memcpy(out, results + (size_t)c->local_rank * n * r->element,
            n * r->element);

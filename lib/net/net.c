@@ -8,7 +8,7 @@
 /* In the order in which "auto" tries them. */
 static const char *const known[] = {"ucx"};
 
-static accel_status_t try_one(const char *name, int nodes, ax_net_t *net)
+static accel_status_t try_one(const char *name, int peers, ax_net_t *net)
 {
     accel_status_t st = ax_mod_load("net", name, &net->mod);
     if (st != ACCEL_OK)
@@ -19,7 +19,7 @@ static accel_status_t try_one(const char *name, int nodes, ax_net_t *net)
                      "net: transport interface %u, this library has %u",
                      (unsigned)net->ops->abi, (unsigned)AX_NET_ABI);
     else
-        st = net->ops->open(ax_mod_host(), nodes, &net->self);
+        st = net->ops->open(ax_mod_host(), peers, &net->self);
     if (st != ACCEL_OK) {
         ax_mod_unload(net->mod);
         net->mod = NULL;
@@ -27,7 +27,7 @@ static accel_status_t try_one(const char *name, int nodes, ax_net_t *net)
     return st;
 }
 
-accel_status_t ax_net_open(const char *wanted, int nodes, ax_net_t **out)
+accel_status_t ax_net_open(const char *wanted, int peers, ax_net_t **out)
 {
     char refused[384] = "";
     ax_net_t *net = calloc(1, sizeof *net);
@@ -39,7 +39,7 @@ accel_status_t ax_net_open(const char *wanted, int nodes, ax_net_t **out)
     for (size_t i = 0; i < AX_ARRAY_SIZE(known); i++) {
         if (!any && strcmp(wanted, known[i]) != 0)
             continue;
-        if (try_one(known[i], nodes, net) == ACCEL_OK) {
+        if (try_one(known[i], peers, net) == ACCEL_OK) {
             snprintf(net->why, sizeof net->why, "%s: %s (net=%s)", known[i],
                      net->ops->about(net->self), wanted);
             *out = net;
@@ -51,8 +51,9 @@ accel_status_t ax_net_open(const char *wanted, int nodes, ax_net_t **out)
     }
     free(net);
     return ax_fail(ACCEL_ERR_UNSUPPORTED,
-                   "net: %d nodes but no transport between them (net=%s)%s",
-                   nodes, wanted, refused);
+                   "net: several nodes but no transport between them "
+                   "(net=%s)%s",
+                   wanted, refused);
 }
 
 void ax_net_close(ax_net_t *net, uint64_t timeout_ns)

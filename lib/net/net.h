@@ -1,9 +1,11 @@
 /*
  * net: bytes between two nodes, through a transport that is a module.
  *
- * One process of each node, its leader, opens a transport. Peers are numbered
- * as the nodes are. Messages match by their tag alone, so a tag must hold the
- * sender. Nothing here waits: whoever waits calls progress() and looks.
+ * Every rank of a job of several nodes opens a transport. Peers are numbered
+ * as the job's ranks are; a rank connects only to those that it talks to,
+ * some of them late. Messages match by their tag alone, in the order in which
+ * they were sent, so a tag must hold the sender. Nothing here waits: whoever
+ * waits calls progress() and looks.
  *
  * A module exports `ax_module_t accel_module` (mod/mod.h) of kind "net" whose
  * `ops` is an ax_net_ops_t. It calls the library only through the host table.
@@ -14,7 +16,7 @@
 #include "base/base.h"
 #include "mod/mod.h"
 
-#define AX_NET_ABI 1
+#define AX_NET_ABI 2
 
 /* A message under way; the caller's storage, untouched while it is pending. */
 typedef struct ax_net_req {
@@ -27,11 +29,10 @@ typedef struct ax_net_req {
 
 typedef struct ax_net_ops {
     uint32_t abi;
-    const char *name;
 
-    /* On failure the record says why this transport cannot be used
-     * here. */
-    accel_status_t (*open)(const ax_mod_host_t *host, int nodes, void **net);
+    /* Peers will have the numbers 0 to `peers` - 1, the caller among them. On
+     * failure the record says why this transport cannot be used here. */
+    accel_status_t (*open)(const ax_mod_host_t *host, int peers, void **net);
 
     /* Gives back all it holds. Sends that are done but not yet on the wire
      * are flushed first, within `timeout_ns`. */
@@ -39,15 +40,25 @@ typedef struct ax_net_ops {
 
     /* Where it can be reached; *address lives as long as the transport. */
     accel_status_t (*address)(void *net, const void **address, size_t *bytes);
+
+    /* At any time, once for each peer, also one that connects to us as well.
+     * After an error the way to it counts as broken: failed() says why. */
     accel_status_t (*connect)(void *net, int peer, const void *address,
                               size_t bytes);
 
-    /* All peers have been heard of: what is open now stays. Children of
-     * fork() must not keep it alive. */
+    /* All that are connected have been heard of: what is open now stays.
+     * Children of fork() must not keep it alive. Called again after later
+     * connects. */
     void (*settle)(void *net);
 
+    /* Messages will often come from and go to this memory: it is registered
+     * once. *key is for unmap(). An error does no harm. May be NULL, both. */
+    accel_status_t (*map)(void *net, void *memory, size_t bytes, void **key);
+    void (*unmap)(void *net, void *key);
+
     /* Start a message. An error is that of the call, with a record; one that
-     * comes later is in the request. `mask`: the bits of `tag` that count. */
+     * comes later is in the request, as when the way to `peer` is broken or
+     * was never made. `mask`: the bits of `tag` that count. */
     accel_status_t (*send)(void *net, int peer, uint64_t tag, const void *data,
                            size_t bytes, ax_net_req_t *req);
     accel_status_t (*recv)(void *net, uint64_t tag, uint64_t mask, void *data,
@@ -60,10 +71,11 @@ typedef struct ax_net_ops {
     /* Moves bytes; true when something happened. */
     bool (*progress)(void *net);
 
-    /* NULL, or what is wrong with the way to `peer`. */
+    /* NULL, or what is wrong with the way to `peer`; NULL as well for one that
+     * was never connected. */
     const char *(*failed)(void *net, int peer);
 
-    /* For people: devices in use. */
+    /* For people: which release, and over which devices once settled. */
     const char *(*about)(void *net);
 } ax_net_ops_t;
 
@@ -78,7 +90,7 @@ typedef struct ax_net {
  * Opens the transport that the setting `wanted` names: "auto" or a module's
  * name. ACCEL_ERR_UNSUPPORTED lists each one that was refused, with reasons.
  */
-accel_status_t ax_net_open(const char *wanted, int nodes, ax_net_t **out);
+accel_status_t ax_net_open(const char *wanted, int peers, ax_net_t **out);
 void ax_net_close(ax_net_t *net, uint64_t timeout_ns);
 
 #endif

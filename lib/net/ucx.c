@@ -15,9 +15,13 @@
 #include <ucs/debug/log_def.h>
 
 struct peer {
-    struct ucx *net;
     ucp_ep_h ep;
     const char *failed; /* why the way to it is broken */
+};
+
+struct hidden {
+    struct hidden *next;
+    ax_hide_t hide;
 };
 
 struct ucx {
@@ -26,8 +30,9 @@ struct ucx {
     ucp_address_t *address;
     size_t address_bytes;
     struct peer *peers;
-    int nodes;
-    ax_hide_t hide;
+    int count;
+    struct hidden *hidden; /* descriptors; one for each time of settling */
+    bool settled;
     char about[96];
 };
 
@@ -77,7 +82,7 @@ static accel_status_t open_context(struct ucx *net)
                                          UCP_PARAM_FIELD_ESTIMATED_NUM_EPS |
                                          UCP_PARAM_FIELD_NAME,
                            .features = UCP_FEATURE_TAG,
-                           .estimated_num_eps = (size_t)net->nodes,
+                           .estimated_num_eps = (size_t)net->count,
                            .name = "accel"};
     ucp_config_t *config;
     ucs_status_t status = ucp_config_read(NULL, NULL, &config);
@@ -116,7 +121,22 @@ static accel_status_t open_worker(struct ucx *net)
 
 static void ucx_close(void *self, uint64_t timeout_ns);
 
-static accel_status_t ucx_open(const ax_mod_host_t *lent, int nodes, void **out)
+/* What is opened from now on is hidden when it has settled. */
+static bool begin_hiding(struct ucx *net)
+{
+    struct hidden *more = calloc(1, sizeof *more);
+
+    if (!more || !ax_hide_begin(&more->hide)) {
+        free(more);
+        return false;
+    }
+    more->next = net->hidden;
+    net->hidden = more;
+    net->settled = false;
+    return true;
+}
+
+static accel_status_t ucx_open(const ax_mod_host_t *lent, int peers, void **out)
 {
     struct ucx *net = calloc(1, sizeof *net);
     accel_status_t st;
@@ -124,16 +144,14 @@ static accel_status_t ucx_open(const ax_mod_host_t *lent, int nodes, void **out)
 
     host = lent;
     if (net)
-        net->peers = calloc((size_t)nodes, sizeof *net->peers);
-    if (!net || !net->peers || !ax_hide_begin(&net->hide)) {
+        net->peers = calloc((size_t)peers, sizeof *net->peers);
+    if (!net || !net->peers || !begin_hiding(net)) {
         if (net)
             free(net->peers);
         free(net);
         return host->fail(ACCEL_ERR_NOMEM, "net: ucx: no memory");
     }
-    net->nodes = nodes;
-    for (int k = 0; k < nodes; k++)
-        net->peers[k].net = net;
+    net->count = peers;
     if (first)
         ucs_log_push_handler(take_line);
     snprintf(net->about, sizeof net->about, "UCX %s", ucp_get_version_string());
@@ -164,7 +182,10 @@ static void ucx_settle(void *self)
 {
     struct ucx *net = self;
 
-    ax_hide_end(&net->hide);
+    if (net->settled)
+        return;
+    ax_hide_end(&net->hidden->hide);
+    net->settled = true;
 }
 
 static void peer_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
@@ -176,30 +197,68 @@ static void peer_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
         peer->failed = ucs_status_string(status);
 }
 
-static accel_status_t ucx_connect(void *self, int peer, const void *address,
+static accel_status_t ucx_connect(void *self, int index, const void *address,
                                   size_t bytes)
 {
     struct ucx *net = self;
-    ucp_ep_params_t params = {
-        .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
-                      UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
-                      UCP_EP_PARAM_FIELD_ERR_HANDLER,
-        .err_mode = UCP_ERR_HANDLING_MODE_PEER,
-        .err_handler = {.cb = peer_failed, .arg = &net->peers[peer]}};
+    struct peer *peer = &net->peers[index];
+    ucp_ep_params_t params = {.field_mask =
+                                  UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
+                                  UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                                  UCP_EP_PARAM_FIELD_ERR_HANDLER,
+                              .err_mode = UCP_ERR_HANDLING_MODE_PEER,
+                              .err_handler = {.cb = peer_failed, .arg = peer}};
     /* UCX reads past a record's end when the address is cut: it must be a
      * copy of its own, aligned */
     void *copy = malloc(bytes ? bytes : 1);
 
-    if (!copy)
+    if (!copy || (net->settled && !begin_hiding(net))) {
+        free(copy);
+        peer->failed = "no memory";
         return host->fail(ACCEL_ERR_NOMEM, "net: ucx: no memory");
+    }
     memcpy(copy, address, bytes);
     params.address = copy;
     inside++;
-    ucs_status_t status =
-        ucp_ep_create(net->worker, &params, &net->peers[peer].ep);
+    ucs_status_t status = ucp_ep_create(net->worker, &params, &peer->ep);
     inside--;
     free(copy);
-    return status == UCS_OK ? ACCEL_OK : fail(status, "ucp_ep_create");
+    if (status == UCS_OK)
+        return ACCEL_OK;
+    peer->ep = NULL;
+    peer->failed = ucs_status_string(status);
+    return fail(status, "ucp_ep_create");
+}
+
+/* Old releases of UCX do without a handle but find the registration in their
+ * cache: mapping it is all that is needed. */
+static accel_status_t ucx_map(void *self, void *memory, size_t bytes,
+                              void **key)
+{
+    struct ucx *net = self;
+    ucp_mem_map_params_t params = {.field_mask =
+                                       UCP_MEM_MAP_PARAM_FIELD_ADDRESS |
+                                       UCP_MEM_MAP_PARAM_FIELD_LENGTH,
+                                   .address = memory,
+                                   .length = bytes};
+    ucp_mem_h mem;
+
+    inside++;
+    ucs_status_t status = ucp_mem_map(net->context, &params, &mem);
+    inside--;
+    if (status != UCS_OK)
+        return fail(status, "ucp_mem_map");
+    *key = mem;
+    return ACCEL_OK;
+}
+
+static void ucx_unmap(void *self, void *key)
+{
+    struct ucx *net = self;
+
+    inside++;
+    (void)ucp_mem_unmap(net->context, key);
+    inside--;
 }
 
 /* ---- messages ---------------------------------------------------------------
@@ -220,21 +279,22 @@ static void finish(ax_net_req_t *req, ucs_status_t status)
     req->status = status_of(status);
 }
 
-static accel_status_t ucx_send(void *self, int peer, uint64_t tag,
+static accel_status_t ucx_send(void *self, int index, uint64_t tag,
                                const void *data, size_t bytes,
                                ax_net_req_t *req)
 {
     struct ucx *net = self;
+    const struct peer *peer = &net->peers[index];
     ucp_request_param_t param = {.op_attr_mask = 0};
 
     *req = (ax_net_req_t){.bytes = bytes};
-    if (net->peers[peer].failed) {
+    if (!peer->ep || peer->failed) {
         finish(req, UCS_ERR_CONNECTION_RESET);
         return ACCEL_OK;
     }
     inside++;
     ucs_status_ptr_t handle =
-        ucp_tag_send_nbx(net->peers[peer].ep, data, bytes, tag, &param);
+        ucp_tag_send_nbx(peer->ep, data, bytes, tag, &param);
     inside--;
     if (UCS_PTR_IS_PTR(handle))
         req->handle = handle;
@@ -342,18 +402,18 @@ static uint64_t now_ns(void)
 static void close_peers(struct ucx *net, uint64_t timeout_ns)
 {
     uint64_t end = now_ns() + timeout_ns;
-    void **handles = calloc((size_t)net->nodes, sizeof *handles);
+    void **handles = calloc((size_t)net->count, sizeof *handles);
     struct timespec nap = {.tv_nsec = 20000};
     int busy = handles != NULL;
 
-    for (int k = 0; handles && k < net->nodes; k++)
+    for (int k = 0; handles && k < net->count; k++)
         if (net->peers[k].ep)
             handles[k] = start_close(&net->peers[k],
                                      net->peers[k].failed || !timeout_ns);
     while (busy && now_ns() < end) {
         unsigned moved = ucp_worker_progress(net->worker);
         busy = 0;
-        for (int k = 0; k < net->nodes; k++) {
+        for (int k = 0; k < net->count; k++) {
             if (handles[k] &&
                 ucp_request_check_status(handles[k]) != UCS_INPROGRESS) {
                 ucp_request_free(handles[k]);
@@ -364,7 +424,7 @@ static void close_peers(struct ucx *net, uint64_t timeout_ns)
         if (busy && !moved)
             nanosleep(&nap, NULL);
     }
-    for (int k = 0; handles && k < net->nodes; k++)
+    for (int k = 0; handles && k < net->count; k++)
         if (handles[k])
             ucp_request_free(handles[k]);
     free(handles);
@@ -384,18 +444,24 @@ static void ucx_close(void *self, uint64_t timeout_ns)
     if (net->context)
         ucp_cleanup(net->context);
     inside--;
-    ax_hide_fini(&net->hide);
+    while (net->hidden) {
+        struct hidden *one = net->hidden;
+        net->hidden = one->next;
+        ax_hide_fini(&one->hide);
+        free(one);
+    }
     free(net->peers);
     free(net);
 }
 
 static const ax_net_ops_t ops = {.abi = AX_NET_ABI,
-                                 .name = "ucx",
                                  .open = ucx_open,
                                  .close = ucx_close,
                                  .address = ucx_address,
                                  .connect = ucx_connect,
                                  .settle = ucx_settle,
+                                 .map = ucx_map,
+                                 .unmap = ucx_unmap,
                                  .send = ucx_send,
                                  .recv = ucx_recv,
                                  .test = ucx_test,
