@@ -140,7 +140,7 @@ accel_status_t ax_enter(accel_comm_t *c, accel_status_t mine);
 
 typedef struct ax_wait {
     unsigned tries;
-    uint64_t began_ns, said_ns, dead_ns;
+    uint64_t began_ns, said_ns, dead_ns, ahead_ns;
     uint64_t nap_ns;
     uint64_t arrived;  /* the node's ranks must have arrived so often, or 0 */
     uint64_t released; /* local rank 0 must have let go so often, or 0 */
@@ -172,7 +172,21 @@ accel_status_t ax_raise(accel_comm_t *c, accel_status_t status,
 
 /* A fault that was seen elsewhere on this node. */
 accel_status_t ax_raise_seen(accel_comm_t *c);
+
+/* Writes it where all of this node look, unless there is one already. It came
+ * up in call `seq`. */
+bool ax_fault_note(accel_comm_t *c, accel_status_t status, uint64_t seq,
+                   const char *text);
+
+/*
+ * Is there a fault of the call being made, or of one before? That of a later
+ * call is none of this one's: who came so far has all that it gave to this
+ * one behind it, so this one comes to its end here too.
+ */
 bool ax_fault_there(const accel_comm_t *c);
+
+/* Is there one of a later call? */
+bool ax_fault_ahead(const accel_comm_t *c);
 
 /* `rank` died, left, or does not come. `how` says how it ended, for a dead
  * one. */

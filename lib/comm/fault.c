@@ -70,10 +70,33 @@ void ax_append_ranks(char *text, size_t room, const bool *flags, int size)
 /* ---- the fault of a communicator -------------------------------------------
  */
 
+/* 0: none, 1: who was to fill it in does not, 2: there. */
+static uint32_t fault_state(const ax_fault_t *fault)
+{
+    struct timespec nap = {.tv_nsec = 1000000};
+    uint32_t state = atomic_load_explicit(&fault->state, memory_order_acquire);
+
+    /* who fills it in may die meanwhile */
+    for (int i = 0; i < 200 && state == 1; i++) {
+        nanosleep(&nap, NULL);
+        state = atomic_load_explicit(&fault->state, memory_order_acquire);
+    }
+    return state;
+}
+
 bool ax_fault_there(const accel_comm_t *c)
 {
-    return atomic_load_explicit(&c->seg->head->fault.state,
-                                memory_order_acquire) != 0;
+    const ax_fault_t *fault = &c->seg->head->fault;
+    uint32_t state = fault_state(fault);
+
+    return state == 1 || (state == 2 && fault->seq <= c->call.seq);
+}
+
+bool ax_fault_ahead(const accel_comm_t *c)
+{
+    const ax_fault_t *fault = &c->seg->head->fault;
+
+    return fault_state(fault) == 2 && fault->seq > c->call.seq;
 }
 
 static accel_status_t fail_with(accel_comm_t *c, const ax_fault_t *fault)
@@ -88,14 +111,8 @@ static accel_status_t fail_with(accel_comm_t *c, const ax_fault_t *fault)
 accel_status_t ax_raise_seen(accel_comm_t *c)
 {
     ax_fault_t *fault = &c->seg->head->fault;
-    struct timespec nap = {.tv_nsec = 1000000};
 
-    /* who fills it in may die meanwhile */
-    for (int i = 0; i < 200 && atomic_load_explicit(&fault->state,
-                                                    memory_order_acquire) != 2;
-         i++)
-        nanosleep(&nap, NULL);
-    if (atomic_load_explicit(&fault->state, memory_order_acquire) != 2) {
+    if (fault_state(fault) != 2) {
         c->failed = true;
         ax_fail(ACCEL_ERR_PEER, "comm: a rank of this node ended while it "
                                 "reported a fault");
@@ -107,23 +124,32 @@ accel_status_t ax_raise_seen(accel_comm_t *c)
     return fail_with(c, fault);
 }
 
-accel_status_t ax_raise(accel_comm_t *c, accel_status_t status,
-                        const char *format, ...)
+bool ax_fault_note(accel_comm_t *c, accel_status_t status, uint64_t seq,
+                   const char *text)
 {
     ax_fault_t *fault = &c->seg->head->fault;
     uint32_t none = 0;
-    va_list args;
 
     if (!atomic_compare_exchange_strong(&fault->state, &none, 1))
-        return ax_raise_seen(c);
-    va_start(args, format);
-    vsnprintf(fault->text, sizeof fault->text, format, args);
-    va_end(args);
+        return false;
+    snprintf(fault->text, sizeof fault->text, "%s", text);
     fault->status = status;
+    fault->seq = seq;
     atomic_store_explicit(&fault->state, 2, memory_order_release);
-    if (c->inter)
-        ax_inter_tell(c, fault);
-    return fail_with(c, fault);
+    return true;
+}
+
+accel_status_t ax_raise(accel_comm_t *c, accel_status_t status,
+                        const char *format, ...)
+{
+    char text[AX_SEG_TEXT];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    (void)ax_fault_note(c, status, c->call.seq, text);
+    return ax_raise_seen(c);
 }
 
 /* ---- its texts ------------------------------------------------------------

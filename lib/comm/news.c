@@ -99,7 +99,7 @@ void ax_inter_tell(accel_comm_t *c, const ax_fault_t *fault)
     ax_news_t news = {.kind = AX_NEWS_FAULT,
                       .node = c->node,
                       .status = fault->status,
-                      .last = AX_LAST(c->call.kind, c->call.seq)};
+                      .last = AX_LAST(c->call.kind, fault->seq)};
 
     if (x->told || !ax_is_leader(c))
         return;
@@ -175,14 +175,17 @@ static void say_waiting(accel_comm_t *c, ax_wait_t *wait, uint64_t now)
 static accel_status_t hear(accel_comm_t *c, const ax_news_t *news)
 {
     ax_inter_t *x = c->inter;
+    char text[AX_SEG_TEXT];
 
     if (news->node < 0 || news->node >= c->nodes)
         return ACCEL_OK;
     ax_peer_t *peer = &x->peers[news->node];
     if (news->kind == AX_NEWS_FAULT) {
+        snprintf(text, sizeof text, "%.*s", AX_SEG_TEXT, news->text);
         x->told = true; /* who found it tells all */
-        return ax_raise(c, (accel_status_t)news->status, "%.*s", AX_SEG_TEXT,
-                        news->text);
+        (void)ax_fault_note(c, (accel_status_t)news->status,
+                            AX_LAST_SEQ(news->last), text);
+        return ax_fault_there(c) ? ax_raise_seen(c) : ACCEL_OK;
     }
     if (news->kind == AX_NEWS_LEFT) {
         peer->left_ns = ax_now_ns();

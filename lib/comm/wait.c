@@ -11,7 +11,7 @@
 #define YIELDS 200u          /* then so many; each may run another rank */
 #define NAP_FIRST 20000u     /* ns */
 #define NAP_MOST 1000000u    /* 1 ms */
-#define GRACE_NS 1000000000u /* see look_at_node() */
+#define GRACE_NS 1000000000u /* see look_at_node() and look_ahead() */
 
 static inline void relax(void)
 {
@@ -73,6 +73,19 @@ static accel_status_t look_at_node(accel_comm_t *c, ax_wait_t *wait,
     return ax_raise_gone(c, ax_rank_here(c, corpse), how);
 }
 
+/*
+ * A later call has failed, so nobody is to blame in this one, and what it
+ * waits for is on its way; unless the fault was that it cannot come.
+ */
+static accel_status_t look_ahead(accel_comm_t *c, ax_wait_t *wait, uint64_t now)
+{
+    if (!ax_fault_ahead(c))
+        return ACCEL_OK;
+    if (!wait->ahead_ns)
+        wait->ahead_ns = now;
+    return now - wait->ahead_ns < GRACE_NS ? ACCEL_OK : ax_raise_seen(c);
+}
+
 /* Everything that costs a system call; about once a millisecond. */
 static accel_status_t look_around(accel_comm_t *c, ax_wait_t *wait)
 {
@@ -83,7 +96,8 @@ static accel_status_t look_around(accel_comm_t *c, ax_wait_t *wait)
         wait->began_ns = now;
     if (ax_fault_there(c))
         return ax_raise_seen(c);
-    if ((st = look_at_node(c, wait, now)) != ACCEL_OK)
+    if ((st = look_ahead(c, wait, now)) != ACCEL_OK ||
+        (st = look_at_node(c, wait, now)) != ACCEL_OK)
         return st;
     /* local rank 0 knows better whom all wait for: it speaks first */
     if (now - wait->began_ns > c->timeout_ns + (wait->released ? GRACE_NS : 0))

@@ -48,6 +48,7 @@ typedef struct ax_line {
 typedef struct ax_fault {
     _Atomic uint32_t state; /* 0 none, 1 being filled in, 2 there */
     int32_t status;
+    uint64_t seq; /* of the call in which it came up */
     char text[AX_SEG_TEXT];
 } ax_fault_t;
 

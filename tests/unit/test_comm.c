@@ -477,15 +477,77 @@ static void all_leave_in_any_order(rank_of_t *me)
                             ACCEL_F32, 0) == ACCEL_OK);
 }
 
+/* Until this rank sees that somebody's call has failed. */
+static void await_fault(accel_comm_t *c)
+{
+    for (int i = 0; i < 60000; i++) {
+        if (c->inter)
+            CHECK(ax_inter_poll(c, NULL, false) >= ACCEL_OK);
+        if (ax_fault_ahead(c))
+            return;
+        sleep_ms(1);
+    }
+    CHECK(!"no fault");
+}
+
+/* Rank 2 leaves after the barrier; rank 1 is the last one in it, when rank 0
+ * has given up in the call after it: this one is through, the next is not. */
+static void one_is_behind(rank_of_t *me)
+{
+    const char *text = accel_last_error()->text;
+
+    CHECK(accel_comm_barrier(me->comm) == ACCEL_OK);
+    if (me->rank == 2) {
+        accel_comm_close(me->comm);
+        me->comm = NULL;
+        return;
+    }
+    if (me->rank == 1) {
+        ax_wait_t wait = {.tries = 1u << 20};
+        await_fault(me->comm);
+        CHECK(!ax_fault_there(me->comm));
+        CHECK(ax_wait_more(me->comm, &wait) == ACCEL_OK);
+    }
+    CHECK(accel_comm_barrier(me->comm) == ACCEL_ERR_PEER);
+    CHECK(strstr(text, "comm: rank 2 on ") == text);
+    CHECK(strstr(text, "has left (accel_comm_close) while others are in "
+                       "barrier #3") != NULL);
+    CHECK(strstr(text, "rank 0 was waiting in it") != NULL);
+    CHECK(accel_comm_barrier(me->comm) == ACCEL_ERR_PEER);
+}
+
+/* Who has left cannot send what this call still wants: it ends. */
+static void one_waits_in_vain(rank_of_t *me)
+{
+    ax_wait_t wait = {.tries = 1u << 20};
+    accel_status_t st;
+
+    if (me->rank == 2) {
+        accel_comm_close(me->comm);
+        me->comm = NULL;
+        return;
+    }
+    if (me->rank == 0) {
+        CHECK(accel_comm_barrier(me->comm) == ACCEL_ERR_PEER);
+        return;
+    }
+    await_fault(me->comm);
+    while ((st = ax_wait_more(me->comm, &wait)) == ACCEL_OK)
+        ;
+    CHECK(st == ACCEL_ERR_PEER);
+    CHECK(strstr(accel_last_error()->text, "comm: rank 2 on ") != NULL);
+}
+
 static void waits_end(void **state)
 {
     struct world w = {.size = 3, .spec = "timeout=1"};
-    const rank_fn tries[] = {one_is_late, one_leaves, all_leave_in_any_order};
+    const rank_fn tries[] = {one_is_late, one_leaves, all_leave_in_any_order,
+                             one_is_behind, one_waits_in_vain};
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(tries); i++) {
         w.run = tries[i];
-        w.spec = i ? "timeout=20" : "timeout=1";
+        w.spec = i ? "timeout=60" : "timeout=1";
         w.nodes = NULL;
         run_world(&w);
         w.nodes = apart;
