@@ -36,6 +36,10 @@ accel_status_t ax_fail_sys(accel_status_t status, int err, const char *format,
 accel_status_t ax_fail_prefix(accel_status_t status, const char *format, ...)
     ACCEL_PRINTF(2, 3);
 
+/* Appends to a text of `room` bytes in all; cuts it when it is full. */
+void ax_append(char *text, size_t room, const char *format, ...)
+    ACCEL_PRINTF(3, 4);
+
 /* Copies of records between threads and ranks. */
 void ax_error_get(accel_error_t *out);
 accel_status_t ax_error_set(const accel_error_t *error);

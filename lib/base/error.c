@@ -53,26 +53,14 @@ accel_status_t ax_fail(accel_status_t status, const char *format, ...)
     return status;
 }
 
-/* Puts ": tail" after the `used` bytes that are there, cut where it must be. */
-static void append(int used, const char *tail)
+void ax_append(char *text, size_t room, const char *format, ...)
 {
-    const char *const parts[] = {": ", tail};
-    const char *end = record.text + sizeof record.text - 1;
+    size_t used = strlen(text);
+    va_list args;
 
-    if (used < 0 || (size_t)used >= sizeof record.text)
-        return;
-    char *at = record.text + used;
-    for (size_t i = 0; i < AX_ARRAY_SIZE(parts); i++)
-        for (const char *s = parts[i]; *s && at < end; s++)
-            *at++ = *s;
-    *at = '\0';
-}
-
-static void append_words(const char *words)
-{
-    size_t used = strlen(record.text);
-
-    snprintf(record.text + used, sizeof record.text - used, "%s", words);
+    va_start(args, format);
+    vsnprintf(text + used, room - used, format, args);
+    va_end(args);
 }
 
 accel_status_t ax_fail_sys(accel_status_t status, int err, const char *format,
@@ -81,13 +69,14 @@ accel_status_t ax_fail_sys(accel_status_t status, int err, const char *format,
     va_list args;
 
     va_start(args, format);
-    int n = vsnprintf(record.text, sizeof record.text, format, args);
+    vsnprintf(record.text, sizeof record.text, format, args);
     va_end(args);
     char reason[128];
-    append(n, strerror_r(err, reason, sizeof reason));
+    ax_append(record.text, sizeof record.text, ": %s",
+              strerror_r(err, reason, sizeof reason));
     /* A limit of the file system is out of reach for most files. */
     if (err == EFBIG)
-        append_words(" (see ulimit -f)");
+        ax_append(record.text, sizeof record.text, " (see ulimit -f)");
     record.status = status;
     record.sys_errno = err;
     return status;
@@ -106,9 +95,9 @@ accel_status_t ax_fail_prefix(accel_status_t status, const char *format, ...)
 
     memcpy(old, record.text, sizeof old);
     va_start(args, format);
-    int n = vsnprintf(record.text, sizeof record.text, format, args);
+    vsnprintf(record.text, sizeof record.text, format, args);
     va_end(args);
-    append(n, old);
+    ax_append(record.text, sizeof record.text, ": %s", old);
     record.status = status;
     return status;
 }

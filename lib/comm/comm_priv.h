@@ -197,10 +197,6 @@ accel_status_t ax_raise_late(accel_comm_t *c, const ax_wait_t *wait);
 /* "all-reduce #12" */
 const char *ax_last_text(uint64_t last, char *buffer, size_t bytes);
 
-/* Appends to a text of `room` bytes in all; cuts it when it is full. */
-void ax_append(char *text, size_t room, const char *format, ...)
-    ACCEL_PRINTF(3, 4);
-
 /* "0 1 3", of the ranks that `flags` marks. */
 void ax_append_ranks(char *text, size_t room, const bool *flags, int size);
 

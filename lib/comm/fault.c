@@ -34,16 +34,6 @@ const char *ax_last_text(uint64_t last, char *buffer, size_t bytes)
     return buffer;
 }
 
-void ax_append(char *text, size_t room, const char *format, ...)
-{
-    size_t used = strlen(text);
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(text + used, room - used, format, args);
-    va_end(args);
-}
-
 void ax_append_ranks(char *text, size_t room, const bool *flags, int size)
 {
     int shown = 0;

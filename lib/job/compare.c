@@ -44,27 +44,6 @@ static accel_status_t check_each(const accel_job_t *job,
 /* ---- texts ----------------------------------------------------------------
  */
 
-struct text {
-    char *at;
-    size_t room;
-};
-
-static void put(struct text *text, const char *format, ...) ACCEL_PRINTF(2, 3);
-
-static void put(struct text *text, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    int n = vsnprintf(text->at, text->room, format, args);
-    va_end(args);
-    size_t used = n < 0 ? 0 : (size_t)n;
-    if (used >= text->room)
-        used = text->room ? text->room - 1 : 0;
-    text->at += used;
-    text->room -= used;
-}
-
 static bool first_on_node(const accel_job_t *job, const bool *odd, int rank)
 {
     const int *node_of = job->nodes.node_of;
@@ -76,23 +55,24 @@ static bool first_on_node(const accel_job_t *job, const bool *odd, int rank)
 }
 
 /* "rank 3 on n2" or "ranks 3 5 and 7 more on n2 n4" */
-static void put_ranks(struct text *text, const accel_job_t *job,
+static void put_ranks(char *text, size_t room, const accel_job_t *job,
                       const bool *odd, int count)
 {
     int named = 0;
 
-    put(text, count == 1 ? "rank" : "ranks");
+    ax_append(text, room, count == 1 ? "rank" : "ranks");
     for (int r = 0; r < job->size && named < NAMED; r++)
         if (odd[r]) {
-            put(text, " %d", r);
+            ax_append(text, room, " %d", r);
             named++;
         }
     if (count > named)
-        put(text, " and %d more", count - named);
-    put(text, " on");
+        ax_append(text, room, " and %d more", count - named);
+    ax_append(text, room, " on");
     for (int r = 0, nodes = 0; r < job->size && nodes < NAMED; r++)
         if (odd[r] && first_on_node(job, odd, r)) {
-            put(text, " %s", job->nodes.names[job->nodes.node_of[r]]);
+            ax_append(text, room, " %s",
+                      job->nodes.names[job->nodes.node_of[r]]);
             nodes++;
         }
 }
@@ -117,8 +97,8 @@ static void value_in(const char *summary, const char *key, size_t length,
 }
 
 /* The first key that `usual` or `strange` names with different values. */
-static bool put_key(struct text *text, const char *keys, const char *usual,
-                    const char *strange)
+static bool put_key(char *text, size_t room, const char *keys,
+                    const char *usual, const char *strange)
 {
     char u[80], s[80];
 
@@ -128,7 +108,7 @@ static bool put_key(struct text *text, const char *keys, const char *usual,
         value_in(usual, at, n, u, sizeof u);
         value_in(strange, at, n, s, sizeof s);
         if (strcmp(u, s) != 0) {
-            put(text, "%.*s is %s, not %s", (int)n, at, s, u);
+            ax_append(text, room, "%.*s is %s, not %s", (int)n, at, s, u);
             return true;
         }
     }
@@ -177,45 +157,47 @@ static accel_status_t fail_settings(const accel_job_t *job,
                                     const ax_records_t *all, const bool *odd,
                                     int count, int normal)
 {
-    char line[400];
-    struct text text = {line, sizeof line};
+    char text[400] = "";
     ax_record_t strange, usual;
 
     get(all, first_of(odd, job->size), &strange);
     get(all, normal, &usual);
-    put_ranks(&text, job, odd, count);
-    put(&text, count == 1 ? " runs" : " run");
-    put(&text, " with other settings than rank %d on %s: ", normal,
-        job->nodes.names[job->nodes.node_of[normal]]);
-    if (!put_key(&text, usual.summary, usual.summary, strange.summary) &&
-        !put_key(&text, strange.summary, usual.summary, strange.summary))
-        put(&text, "compare \"accel env\" on both");
+    put_ranks(text, sizeof text, job, odd, count);
+    ax_append(text, sizeof text, count == 1 ? " runs" : " run");
+    ax_append(text, sizeof text,
+              " with other settings than rank %d on %s: ", normal,
+              job->nodes.names[job->nodes.node_of[normal]]);
+    if (!put_key(text, sizeof text, usual.summary, usual.summary,
+                 strange.summary) &&
+        !put_key(text, sizeof text, strange.summary, usual.summary,
+                 strange.summary))
+        ax_append(text, sizeof text, "compare \"accel env\" on both");
     if (usual.spec && !strange.spec)
-        put(&text, "; is the accel plugin missing there?");
+        ax_append(text, sizeof text, "; is the accel plugin missing there?");
     else if (!usual.spec && strange.spec)
-        put(&text, "; is the accel plugin missing on %s?",
-            job->nodes.names[job->nodes.node_of[normal]]);
+        ax_append(text, sizeof text, "; is the accel plugin missing on %s?",
+                  job->nodes.names[job->nodes.node_of[normal]]);
     else
-        put(&text, "; give all ranks the same --accel, ACCEL_* variables and "
-                   "accel.conf");
-    return ax_fail(ACCEL_ERR_PROTO, "job: %s", line);
+        ax_append(text, sizeof text,
+                  "; give all ranks the same --accel, ACCEL_* variables and "
+                  "accel.conf");
+    return ax_fail(ACCEL_ERR_PROTO, "job: %s", text);
 }
 
 static accel_status_t fail_version(const accel_job_t *job,
                                    const ax_records_t *all, const bool *odd,
                                    int count, int normal)
 {
-    char line[400];
-    struct text text = {line, sizeof line};
+    char text[400] = "";
     ax_record_t strange, usual;
 
     get(all, first_of(odd, job->size), &strange);
     get(all, normal, &usual);
-    put_ranks(&text, job, odd, count);
-    put(&text, " with accel %s, the others with %s", strange.version,
-        usual.version);
+    put_ranks(text, sizeof text, job, odd, count);
+    ax_append(text, sizeof text, " with accel %s, the others with %s",
+              strange.version, usual.version);
     return ax_fail(ACCEL_ERR_PROTO, "job: %s; install one version on all nodes",
-                   line);
+                   text);
 }
 
 typedef accel_status_t (*fail_fn)(const accel_job_t *job,

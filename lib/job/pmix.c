@@ -412,7 +412,6 @@ static void list_missing(const accel_job_t *job, const char *key, char *text,
     pmix_status_t rc;
     char *list = get_text(PMIX_RANK_WILDCARD, PMIX_LOCAL_PEERS, &rc);
     char *rest = list, *word, who[96];
-    size_t used = 0;
     int missing = 0;
 
     text[0] = '\0';
@@ -421,18 +420,14 @@ static void list_missing(const accel_job_t *job, const char *key, char *text,
         if (rank < 0 || rank >= job->size || rank == job->rank ||
             is_here(rank, key))
             continue;
-        bool more = missing++ == MISSING_SHOWN;
-        int n = snprintf(text + used, room - used, "%s%s",
-                         more          ? " and more"
-                         : missing > 1 ? ", "
-                                       : "",
-                         more ? "" : ax_job_who(job, rank, who, sizeof who));
-        if (n < 0 || (size_t)n >= room - used)
-            break;
-        used += (size_t)n;
+        if (missing++ == MISSING_SHOWN)
+            ax_append(text, room, " and more");
+        else
+            ax_append(text, room, "%s%s", missing > 1 ? ", " : "",
+                      ax_job_who(job, rank, who, sizeof who));
     }
     if (list && !missing)
-        snprintf(text, room, "none of this node");
+        ax_append(text, room, "none of this node");
     free(list);
 }
 

@@ -42,6 +42,21 @@ static void long_texts_are_cut(void **state)
     assert_int_equal(strlen(accel_last_error()->text),
                      sizeof accel_last_error()->text - 1);
     ax_fail_prefix(ACCEL_ERR_ARG, "%s", long_text);
+    assert_int_equal(strlen(accel_last_error()->text),
+                     sizeof accel_last_error()->text - 1);
+}
+
+static void appended_texts_are_cut(void **state)
+{
+    char text[8] = "";
+
+    (void)state;
+    ax_append(text, sizeof text, "%s %d", "ab", 1);
+    assert_string_equal(text, "ab 1");
+    ax_append(text, sizeof text, ", %d", 234);
+    assert_string_equal(text, "ab 1, 2");
+    ax_append(text, sizeof text, "more");
+    assert_string_equal(text, "ab 1, 2");
 }
 
 static void every_status_has_a_name(void **state)
@@ -153,6 +168,7 @@ int main(void)
         cmocka_unit_test(fail_sys_appends_the_reason),
         cmocka_unit_test(prefix_keeps_the_cause),
         cmocka_unit_test(long_texts_are_cut),
+        cmocka_unit_test(appended_texts_are_cut),
         cmocka_unit_test(every_status_has_a_name),
         cmocka_unit_test(lines_name_rank_and_level),
         cmocka_unit_test(long_lines_are_cut_and_end),
