@@ -349,7 +349,10 @@ static void serve(struct run *run)
         if (p[5 + 2 * r].revents)
             stream_read(&run->ranks[r].err);
     }
-    if (p[2].revents || (p[3].revents && run->input.to >= 0))
+    /* Without a reader the end is not waited for: nobody may be typing. */
+    if (p[3].revents & POLLERR)
+        input_close(&run->input);
+    else if (p[2].revents || p[3].revents)
         input_copy(&run->input);
     if (p[1].revents)
         check_abort(run);

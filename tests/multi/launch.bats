@@ -495,3 +495,16 @@ true
 -n 2 --no-such-option true
 LINES
 }
+
+@test "from a terminal, rank 0 may end before its input and the others" {
+    mkfifo "$dir/keys"
+    exec 8<>"$dir/keys" # a terminal at which nobody types
+    rc=0
+    # shellcheck disable=SC2016
+    timeout -k 5 60 script -qec "accel launch -n 2 sh -c '
+        [ \$PMIX_RANK = 0 ] || { sleep 1; echo last words; }'" /dev/null \
+        <"$dir/keys" >"$dir/out" 2>&1 3>&- 8>&- || rc=$?
+    exec 8>&-
+    [ "$rc" -eq 0 ] || { cat "$dir/out"; return 1; }
+    grep -q 'last words' "$dir/out"
+}
