@@ -12,8 +12,10 @@
 #define RANKS_MAX 64
 
 /* What the checks are about is settled here, whatever the environment says; a
- * rank that hangs is to be found out in a minute. */
-#define SETTINGS "accumulate=1,clip=0,wire=f32,timeout=60,signal=none"
+ * rank that hangs is to be found out in a minute. Each group of checks opens
+ * an accelerator of its own. */
+#define SETTINGS                                                               \
+    "accumulate=1,clip=0,wire=f32,timeout=60,signal=none,pmix=keep"
 
 void wrong(struct finding *finding, const char *format, ...)
 {

@@ -45,6 +45,12 @@ all_ok() {
     ACCEL_SPEC=bf16,accumulate=3,clip=0.1,wire=f16 run -0 \
         timeout 120 accel launch -n 2 accel test
     all_ok
+    # each group of checks opens the job, which pmix=close allows once
+    ACCEL_PMIX=close ACCEL_RESUME=/nonexistent ACCEL_KEEP=1 run -0 \
+        timeout 120 accel launch -n 2 accel test
+    all_ok
+    ACCEL_PMIX=close run -0 timeout 120 accel test -n 2
+    all_ok
 }
 
 @test "a directory that is not there fails that check alone" {
