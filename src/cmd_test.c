@@ -14,8 +14,7 @@
 /* What the checks are about is settled here, whatever the environment says; a
  * rank that hangs is to be found out in a minute. Each group of checks opens
  * an accelerator of its own. */
-#define SETTINGS                                                               \
-    "accumulate=1,clip=0,wire=f32,timeout=60,signal=none,pmix=keep"
+#define SETTINGS "accumulate=1,clip=0,wire=f32,timeout=60,signal=none,pmix=keep"
 
 void wrong(struct finding *finding, const char *format, ...)
 {
@@ -34,6 +33,18 @@ bool went_well(struct finding *finding, accel_status_t status)
         return true;
     wrong(finding, "%s", accel_last_error()->text);
     return false;
+}
+
+bool all_ready(struct test *test, bool mine, struct finding *finding)
+{
+    int32_t ready = mine;
+
+    if (!mine)
+        wrong(finding, "out of memory");
+    return went_well(finding,
+                     accel_comm_allreduce(accel_get_comm(test->accel), &ready,
+                                          &ready, 1, ACCEL_I32, ACCEL_MIN)) &&
+           ready;
 }
 
 /* ---- the verdict of all ranks -------------------------------------------- */

@@ -36,4 +36,9 @@ multi_tests += tests/multi/launch.bats tests/multi/env.bats
 check_PROGRAMS += tests/multi/mp_abort
 tests_multi_mp_abort_CPPFLAGS = $(core_cppflags)
 tests_multi_mp_abort_LDADD = $(PMIX_LIBS)
+# Preloaded by tests: one rank gets wrong numbers. An rpath makes it shared.
+check_LTLIBRARIES += tests/harness/lie.la
+tests_harness_lie_la_SOURCES = tests/harness/lie.c
+tests_harness_lie_la_LDFLAGS = -module -avoid-version -shared \
+	-rpath /nowhere
 local_tests += tests/unit/data.bats

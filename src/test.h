@@ -37,6 +37,13 @@ void wrong(struct finding *finding, const char *format, ...)
  * it did. */
 bool went_well(struct finding *finding, accel_status_t status);
 
+/*
+ * Have all ranks what they need for the collectives of a check? Only then any
+ * of them begins: whether a rank takes part in a collective, and in which one,
+ * must never hang on what this rank alone has found or got.
+ */
+bool all_ready(struct test *test, bool mine, struct finding *finding);
+
 /* test_world.c */
 void check_identity(struct test *test, struct finding *finding);
 void check_placement(struct test *test, struct finding *finding);

@@ -143,8 +143,9 @@ void check_broadcast(struct test *test, struct finding *finding)
     accel_t *accel = test->accel;
     uint64_t *buffer = buffer_of(LARGEST * sizeof *buffer, finding);
     int size = accel_size(accel);
+    bool ready = all_ready(test, buffer, finding);
 
-    for (size_t k = 0; buffer && k < NCOUNTS; k++)
+    for (size_t k = 0; ready && k < NCOUNTS; k++)
         for (int root = 0; root < size && root < 8; root++) {
             for (size_t i = 0; i < counts[k]; i++)
                 buffer[i] = accel_rank(accel) == root ? i + (size_t)root : 7;
@@ -178,8 +179,9 @@ static bool reduce_once(accel_t *accel, void *buffer, size_t count,
     return true;
 }
 
-/* All types and operators on a buffer of the caller's. */
-static void reduce_all(accel_t *accel, void *buffer, size_t count,
+/* All types and operators on a buffer of the caller's. False: the ranks cannot
+ * reach each other any more; wrong numbers on one of them do not count. */
+static bool reduce_all(accel_t *accel, void *buffer, size_t count,
                        struct finding *finding)
 {
     for (size_t d = 0; d < NDTYPES; d++)
@@ -188,16 +190,18 @@ static void reduce_all(accel_t *accel, void *buffer, size_t count,
             if (op == ACCEL_AVG && !is_float(dtypes[d]))
                 continue;
             if (!reduce_once(accel, buffer, count, what, finding))
-                return;
+                return false;
         }
+    return true;
 }
 
 void check_allreduce(struct test *test, struct finding *finding)
 {
     void *buffer = buffer_of(LARGEST * sizeof(double), finding);
+    bool going = all_ready(test, buffer, finding);
 
-    for (size_t k = 0; buffer && k < NCOUNTS && !finding->wrong[0]; k++)
-        reduce_all(test->accel, buffer, counts[k], finding);
+    for (size_t k = 0; going && k < NCOUNTS; k++)
+        going = reduce_all(test->accel, buffer, counts[k], finding);
     free(buffer);
     snprintf(finding->detail, sizeof finding->detail,
              "sum, avg, min and max of 0 to %d elements in %zu types", LARGEST,
@@ -212,8 +216,9 @@ void check_reduce_scatter(struct test *test, struct finding *finding)
     float *send = buffer_of(size * LARGEST * sizeof *send, finding);
     float *recv = buffer_of(LARGEST * sizeof *recv, finding);
     const int what[2] = {ACCEL_F32, ACCEL_SUM};
+    bool ready = all_ready(test, send && recv, finding);
 
-    for (size_t k = 0; send && recv && k < NCOUNTS; k++) {
+    for (size_t k = 0; ready && k < NCOUNTS; k++) {
         for (size_t i = 0; i < size * counts[k]; i++)
             send[i] = (float)bit((int)me, i);
         if (!went_well(finding, accel_comm_reduce_scatter(
@@ -245,8 +250,9 @@ void check_allgather(struct test *test, struct finding *finding)
     size_t size = (size_t)accel_size(accel);
     int32_t *send = buffer_of(LARGEST * sizeof *send, finding);
     int32_t *all = buffer_of(size * LARGEST * sizeof *all, finding);
+    bool ready = all_ready(test, send && all, finding);
 
-    for (size_t k = 0; send && all && k < NCOUNTS; k++) {
+    for (size_t k = 0; ready && k < NCOUNTS; k++) {
         for (size_t i = 0; i < counts[k]; i++)
             send[i] = (int32_t)((size_t)accel_rank(accel) * 1000 + i % 1000);
         if (!went_well(finding, accel_comm_allgather(comm, send, all, counts[k],

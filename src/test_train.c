@@ -130,10 +130,10 @@ void check_training(struct test *test, struct finding *finding)
 
     train_plainly(accel_size(accel), want);
     if (open_run(accel, &run, finding)) {
-        for (int step = 0; step < STEPS; step++)
-            if (!train_step(accel, &run, step, false, finding))
-                break;
-        if (!finding->wrong[0])
+        bool going = true;
+        for (int step = 0; going && step < STEPS; step++)
+            going = train_step(accel, &run, step, false, finding);
+        if (going)
             same_everywhere(accel, &run, finding);
         for (int f = 0; f < FEATURES; f++) {
             double got = accel_param_data(run.w)[f];

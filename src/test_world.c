@@ -13,11 +13,8 @@ void check_identity(struct test *test, struct finding *finding)
     int32_t mine = accel_rank(accel);
     int32_t *all = calloc((size_t)size, sizeof *all);
 
-    if (!all) {
-        wrong(finding, "out of memory");
-        return;
-    }
-    if (went_well(finding, accel_comm_allgather(accel_get_comm(accel), &mine,
+    if (all_ready(test, all, finding) &&
+        went_well(finding, accel_comm_allgather(accel_get_comm(accel), &mine,
                                                 all, 1, ACCEL_I32)))
         for (int r = 0; r < size; r++)
             if (all[r] != r)
@@ -126,11 +123,8 @@ void check_binding(struct test *test, struct finding *finding)
         if (mine.threads < 1)
             wrong(finding, "no hardware thread to run on");
     }
-    if (!all) {
-        wrong(finding, "out of memory");
-        return;
-    }
-    if (went_well(finding, accel_comm_allgather(accel_get_comm(accel), &mine,
+    if (all_ready(test, all, finding) &&
+        went_well(finding, accel_comm_allgather(accel_get_comm(accel), &mine,
                                                 all, sizeof mine, ACCEL_U8)))
         judge(all, (int)size, finding);
     free(all);
@@ -154,10 +148,9 @@ void check_barrier(struct test *test, struct finding *finding)
     accel_comm_t *comm = accel_get_comm(accel);
     size_t nodes = (size_t)accel_nodes(accel);
     int64_t *last = calloc(nodes, sizeof *last);
+    bool ready = all_ready(test, last, finding);
 
-    if (!last)
-        wrong(finding, "out of memory");
-    for (int i = 0; last && i < ROUNDS; i++) {
+    for (int i = 0; ready && i < ROUNDS; i++) {
         bool late = i % accel_size(accel) == accel_rank(accel);
         nanosleep(&(struct timespec){.tv_nsec = late ? 2000000 : 0}, NULL);
         memset(last, 0, nodes * sizeof *last);

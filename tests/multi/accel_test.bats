@@ -72,6 +72,41 @@ all_ok() {
     [[ $output == *"the others were not tried"* ]]
 }
 
+# accel test on four ranks, one of which is spoilt: see tests/harness/lie.c.
+spoil() {
+    local preload=$top_builddir/tests/harness/.libs/lie.so
+    # A sanitizer wants to be first.
+    case ${SANITIZER-} in
+    *address*) preload="$($CC -print-file-name=libasan.so) $preload" ;;
+    *thread*) preload="$($CC -print-file-name=libtsan.so) $preload" ;;
+    esac
+    run timeout 120 accel launch -n 4 --nodes 2 \
+        env LD_PRELOAD="$preload" LIE_RANK=2 "$@" accel test
+    [[ $status -eq 1 ]]
+}
+
+@test "one rank with wrong numbers is named, and all else is tried" {
+    # of 1 element, then of 70000: no rank may leave before the others
+    local count
+    for count in 17 70000; do
+        spoil LIE_REDUCE=$count
+        [[ $(grep -c '^FAIL ' <<<"$output") -eq 1 ]]
+        grep -q "^FAIL  all-reduce: rank 2 on n1: sum of $count f64: element 0" \
+            <<<"$output"
+        [[ $(grep -c '^ok ' <<<"$output") -eq 16 ]]
+    done
+}
+
+@test "one rank without memory is named, and all else is tried" {
+    # A sanitizer's calloc() is its own.
+    [[ ${SANITIZER-no} == no ]] || skip "no calloc() beside a sanitizer's"
+    spoil LIE_ROOM=280008 # the buffers of reduce-scatter and all-gather
+    [[ $(grep -c '^FAIL ' <<<"$output") -eq 2 ]]
+    grep -q '^FAIL  reduce-scatter: rank 2 on n1: out of memory' <<<"$output"
+    grep -q '^FAIL  all-gather: rank 2 on n1: out of memory' <<<"$output"
+    [[ $(grep -c '^ok ' <<<"$output") -eq 15 ]]
+}
+
 @test "a setting that is wrong is named" {
     ACCEL_PRECISION=fp17 run timeout 60 accel test --here
     [[ $status -eq 1 ]]

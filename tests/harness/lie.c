@@ -1,0 +1,45 @@
+/*
+ * Preloaded into a program, spoils what one rank gets from accel.
+ *
+ *   LIE_RANK    in the process with this PMIX_RANK only
+ *   LIE_REDUCE  all-reduces of this many elements give a wrong first byte
+ *   LIE_ROOM    a calloc() of this many bytes, and every later one of as many,
+ *               finds no memory
+ */
+#include <accel.h>
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern void *__libc_calloc(size_t count, size_t bytes);
+
+static size_t wish(const char *name)
+{
+    const char *want = getenv("LIE_RANK"), *rank = getenv("PMIX_RANK");
+    const char *value = getenv(name);
+
+    if (!value || !want || !rank || strcmp(want, rank) != 0)
+        return 0;
+    return strtoul(value, NULL, 10);
+}
+
+accel_status_t accel_comm_allreduce(accel_comm_t *comm, const void *send,
+                                    void *recv, size_t count,
+                                    accel_dtype_t dtype, accel_op_t op)
+{
+    static __typeof__(&accel_comm_allreduce) real;
+
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "accel_comm_allreduce");
+    accel_status_t st = real(comm, send, recv, count, dtype, op);
+    if (st == ACCEL_OK && count && count == wish("LIE_REDUCE"))
+        *(unsigned char *)recv ^= 1;
+    return st;
+}
+
+void *calloc(size_t count, size_t bytes)
+{
+    if (bytes && count == 1 && bytes == wish("LIE_ROOM"))
+        return NULL;
+    return __libc_calloc(count, bytes);
+}
