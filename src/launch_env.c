@@ -86,8 +86,6 @@ bool env_prepare(const struct launch_options *options)
 
     if (done && options->spec)
         done = setenv("ACCEL_SPEC", options->spec, 1) == 0;
-    if (done && options->nodes > 1)
-        done = unsetenv("SLURM_TOPOLOGY_ADDR") == 0;
     if (!done)
         fprintf(stderr, "accel: launch: no memory for the environment\n");
     return done;

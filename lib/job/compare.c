@@ -77,40 +77,69 @@ static void put_ranks(char *text, size_t room, const accel_job_t *job,
         }
 }
 
-/* The value of a key in "a=1,b=2"; not in it means the default. */
-static void value_in(const char *summary, const char *key, size_t length,
-                     char *out, size_t room)
-{
-    char name[32];
+struct wanted {
+    const ax_key_t *key;
+    char text[AX_SUMMARY_MAX]; /* its value */
+    bool said;
+};
 
-    for (const char *at = summary; at; at = strchr(at, ',')) {
-        at += *at == ',';
-        if (strncmp(at, key, length) == 0 && at[length] == '=') {
-            at += length + 1;
-            snprintf(out, room, "%.*s", (int)strcspn(at, ","), at);
-            return;
-        }
+static bool note_wanted(void *arg, const ax_key_t *key, const char *value,
+                        char *error, size_t room)
+{
+    struct wanted *wanted = arg;
+
+    (void)error;
+    (void)room;
+    if (key == wanted->key) {
+        snprintf(wanted->text, sizeof wanted->text, "%s", value);
+        wanted->said = true;
     }
-    snprintf(name, sizeof name, "%.*s", (int)length, key);
-    const ax_key_t *known = ax_spec_find(name);
-    snprintf(out, room, "%s", known ? known->fallback : "the default");
+    return true;
 }
 
-/* The first key that `usual` or `strange` names with different values. */
-static bool put_key(char *text, size_t room, const char *keys,
-                    const char *usual, const char *strange)
+/* Not in the summary means the default, unless something is missing there. */
+static bool value_in(const ax_record_t *record, struct wanted *wanted)
 {
-    char u[80], s[80];
+    char error[AX_SPEC_ERROR];
 
-    for (const char *at = keys; at && *at; at = strchr(at, ',')) {
-        at += *at == ',';
-        size_t n = strcspn(at, "=,");
-        value_in(usual, at, n, u, sizeof u);
-        value_in(strange, at, n, s, sizeof s);
-        if (strcmp(u, s) != 0) {
-            ax_append(text, room, "%.*s is %s, not %s", (int)n, at, s, u);
-            return true;
-        }
+    wanted->said = !record->cut;
+    snprintf(wanted->text, sizeof wanted->text, "%s", wanted->key->fallback);
+    return ax_spec_parse(record->summary, note_wanted, wanted, error,
+                         sizeof error) &&
+           wanted->said;
+}
+
+/* As the hash of the settings has it: 1 and 1.0 are one number. */
+static bool same_value(const ax_key_t *key, const char *a, const char *b)
+{
+    char error[AX_SPEC_ERROR];
+    ax_value_t x, y;
+
+    if (!ax_spec_value(key, a, &x, error, sizeof error) ||
+        !ax_spec_value(key, b, &y, error, sizeof error))
+        return false;
+    if (key->kind == AX_KIND_INT)
+        return x.integer == y.integer;
+    if (key->kind == AX_KIND_NUM)
+        return !(x.number < y.number) && !(x.number > y.number);
+    return strcmp(x.text, y.text) == 0;
+}
+
+/* The first setting of which both are known, and differ. */
+static bool put_key(char *text, size_t room, const ax_record_t *usual,
+                    const ax_record_t *strange)
+{
+    size_t count;
+    const ax_key_t *table = ax_spec_table(&count);
+
+    for (size_t i = 0; i < count; i++) {
+        struct wanted u = {.key = &table[i]}, s = {.key = &table[i]};
+        if (!table[i].alike || !value_in(usual, &u) || !value_in(strange, &s) ||
+            same_value(&table[i], u.text, s.text))
+            continue;
+        ax_append(text, room, "%s is %.80s, not %.80s", table[i].name, s.text,
+                  u.text);
+        return true;
     }
     return false;
 }
@@ -167,10 +196,7 @@ static accel_status_t fail_settings(const accel_job_t *job,
     ax_append(text, sizeof text,
               " with other settings than rank %d on %s: ", normal,
               job->nodes.names[job->nodes.node_of[normal]]);
-    if (!put_key(text, sizeof text, usual.summary, usual.summary,
-                 strange.summary) &&
-        !put_key(text, sizeof text, strange.summary, usual.summary,
-                 strange.summary))
+    if (!put_key(text, sizeof text, &usual, &strange))
         ax_append(text, sizeof text, "compare \"accel env\" on both");
     if (usual.spec && !strange.spec)
         ax_append(text, sizeof text, "; is the accel plugin missing there?");
@@ -204,15 +230,6 @@ typedef accel_status_t (*fail_fn)(const accel_job_t *job,
                                   const ax_records_t *all, const bool *odd,
                                   int count, int normal);
 
-static uint64_t version_hash(const char *version)
-{
-    uint64_t hash = 14695981039346656037u; /* FNV-1a */
-
-    for (; *version; version++)
-        hash = (hash ^ (unsigned char)*version) * 1099511628211u;
-    return hash;
-}
-
 static accel_status_t check_alike(const accel_job_t *job,
                                   const ax_records_t *all, bool versions,
                                   fail_fn fail)
@@ -230,7 +247,8 @@ static accel_status_t check_alike(const accel_job_t *job,
     for (int r = 0; r < job->size; r++) {
         if ((st = get(all, r, &record)) != ACCEL_OK)
             goto out;
-        hash[r] = versions ? version_hash(record.version) : record.settings;
+        hash[r] = versions ? ax_hash(record.version, strlen(record.version), 0)
+                           : record.settings;
     }
     int count = mark_odd(hash, job->size, odd, &normal);
     if (count)

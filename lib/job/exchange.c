@@ -8,43 +8,57 @@
 #include <string.h>
 #include <unistd.h>
 
-/* "precision=fp16,seed=7": what must be alike and is not the default, so that
- * an error can name the values and not only a hash. */
-static void summarize(const accel_settings_t *settings, char *out, size_t room)
+/* Appends "key=value" as a SPEC has it; false: there is no room for it. */
+static bool put_setting(char *spec, size_t room, const accel_setting_t *setting)
 {
-    size_t count, used = 0;
-    const ax_key_t *table = ax_spec_table(&count);
-    accel_setting_t setting;
+    size_t need = strlen(spec) + strlen(setting->name) + 3;
 
-    out[0] = '\0';
-    for (size_t i = 0; i < count; i++) {
-        if (!table[i].alike ||
-            accel_settings_find(settings, table[i].name, &setting) !=
-                ACCEL_OK ||
-            strcmp(setting.value, table[i].fallback) == 0)
-            continue;
-        int n = snprintf(out + used, room - used, "%s%s=%s", used ? "," : "",
-                         setting.name, setting.value);
-        if (n < 0 || (size_t)n >= room - used)
-            return;
-        used += (size_t)n;
+    for (const char *v = setting->value; *v; v++)
+        need += 1 + (*v == ',');
+    if (need > room)
+        return false;
+    ax_append(spec, room, "%s%s=", *spec ? "," : "", setting->name);
+    char *at = spec + strlen(spec);
+    for (const char *v = setting->value; *v; v++) {
+        if (*v == ',')
+            *at++ = ',';
+        *at++ = *v;
     }
+    *at = '\0';
+    return true;
 }
 
-static void describe(const accel_job_t *job, ax_record_t *record, char *summary,
-                     size_t room)
+/* "precision=fp16,seed=7": what must be alike and is not the default, so that
+ * an error can name the values and not only a hash. False: not all of it. */
+static bool summarize(const accel_settings_t *settings, char *spec, size_t room)
 {
-    const char *switches = getenv("SLURM_TOPOLOGY_ADDR");
+    size_t count;
+    const ax_key_t *table = ax_spec_table(&count);
+    accel_setting_t setting;
+    bool whole = true;
 
-    summarize(job->settings, summary, room);
+    spec[0] = '\0';
+    for (size_t i = 0; i < count; i++)
+        if (table[i].alike &&
+            accel_settings_at(settings, i, &setting) == ACCEL_OK &&
+            strcmp(setting.value, table[i].fallback) != 0 &&
+            !put_setting(spec, room, &setting))
+            whole = false;
+    return whole;
+}
+
+static void describe(const accel_job_t *job, ax_record_t *record,
+                     char summary[AX_SUMMARY_MAX])
+{
+    bool whole = summarize(job->settings, summary, AX_SUMMARY_MAX);
+
     *record = (ax_record_t){.rank = job->rank,
                             .size = job->size,
                             .settings = ax_settings_hash(job->settings),
                             .spec = getenv(AX_SPEC_ENV) != NULL,
                             .version = ACCEL_VERSION,
-                            .node = job->nodes.names[accel_job_node(job)],
-                            .switches = switches ? switches : "",
-                            .summary = summary};
+                            .summary = summary,
+                            .cut = !whole};
 }
 
 static accel_status_t start(accel_job_t *job)
@@ -89,7 +103,7 @@ static accel_status_t run(accel_job_t *job, const ax_record_t *record)
 accel_status_t ax_job_exchange(accel_job_t *job, const void *endpoint,
                                size_t bytes)
 {
-    char summary[256];
+    char summary[AX_SUMMARY_MAX];
     ax_record_t record;
     accel_status_t st;
 
@@ -101,7 +115,7 @@ accel_status_t ax_job_exchange(accel_job_t *job, const void *endpoint,
                          AX_JOB_ENDPOINT_MAX));
     if ((st = start(job)) != ACCEL_OK)
         return st;
-    describe(job, &record, summary, sizeof summary);
+    describe(job, &record, summary);
     record.endpoint = endpoint;
     record.bytes = bytes;
     return run(job, &record);
@@ -109,7 +123,7 @@ accel_status_t ax_job_exchange(accel_job_t *job, const void *endpoint,
 
 accel_status_t ax_job_exchange_error(accel_job_t *job, accel_status_t mine)
 {
-    char summary[256];
+    char summary[AX_SUMMARY_MAX];
     accel_error_t error;
     ax_record_t record;
     accel_status_t st;
@@ -117,7 +131,7 @@ accel_status_t ax_job_exchange_error(accel_job_t *job, accel_status_t mine)
     ax_error_get(&error);
     if ((st = start(job)) != ACCEL_OK)
         return st;
-    describe(job, &record, summary, sizeof summary);
+    describe(job, &record, summary);
     record.status = mine;
     record.endpoint = error.text;
     record.bytes = strlen(error.text);

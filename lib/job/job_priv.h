@@ -6,6 +6,7 @@
 
 #define AX_JOB_NAME_MAX 256        /* a node's name, with its NUL */
 #define AX_RECORD_MAX 1023         /* what one rank publishes, at most */
+#define AX_SUMMARY_MAX 300         /* of it, the settings, with their NUL */
 #define AX_JOB_RANKS_MAX (1 << 24) /* more is a broken launcher */
 
 /* ---- nodes.c: which rank is where -----------------------------------------
@@ -40,10 +41,9 @@ typedef struct ax_record {
     uint64_t settings;     /* ax_settings_hash() */
     bool spec;             /* the plugin or the launcher set ACCEL_SPEC */
     const char *version;   /* of the library */
-    const char *node;
-    const char *switches; /* SLURM_TOPOLOGY_ADDR, or "" */
-    const char *summary;  /* settings that are not the default */
-    const void *endpoint; /* or the error's text */
+    const char *summary;   /* a SPEC of what must be alike and is set */
+    bool cut;              /* not all of it has found room there */
+    const void *endpoint;  /* or the error's text */
     size_t bytes;
 } ax_record_t;
 

@@ -10,9 +10,10 @@
 #include <string.h>
 
 #define RECORD_MAGIC 0x41435231u /* "ACR1" */
-#define RECORD_VERSION 1
+#define RECORD_VERSION 2
 #define FLAG_SPEC 1u
-#define TEXTS 4
+#define FLAG_CUT 2u
+#define TEXTS 2
 
 struct head {
     uint32_t magic;
@@ -27,9 +28,9 @@ struct head {
 };
 
 /* The most of each text: together with head and endpoint below 1 KiB. */
-static const size_t text_max[TEXTS] = {24, 64, 100, 144};
+static const size_t text_max[TEXTS] = {24, AX_SUMMARY_MAX};
 
-_Static_assert(sizeof(struct head) + 24 + 64 + 100 + 144 +
+_Static_assert(sizeof(struct head) + 24 + AX_SUMMARY_MAX +
                        AX_JOB_ENDPOINT_MAX <=
                    AX_RECORD_MAX,
                "a record must stay below 1 KiB");
@@ -37,11 +38,11 @@ _Static_assert(sizeof(struct head) + 24 + 64 + 100 + 144 +
 accel_status_t ax_record_pack(const ax_record_t *record, unsigned char *buffer,
                               size_t *bytes)
 {
-    const char *texts[TEXTS] = {record->version, record->node, record->switches,
-                                record->summary};
+    const char *texts[TEXTS] = {record->version, record->summary};
     struct head head = {.magic = RECORD_MAGIC,
                         .version = RECORD_VERSION,
-                        .flags = record->spec ? FLAG_SPEC : 0,
+                        .flags = (uint16_t)((record->spec ? FLAG_SPEC : 0) |
+                                            (record->cut ? FLAG_CUT : 0)),
                         .rank = record->rank,
                         .size = record->size,
                         .status = record->status,
@@ -120,9 +121,8 @@ accel_status_t ax_record_unpack(const unsigned char *data, size_t bytes,
                          .settings = head.settings,
                          .spec = (head.flags & FLAG_SPEC) != 0,
                          .version = texts[0],
-                         .node = texts[1],
-                         .switches = texts[2],
-                         .summary = texts[3],
+                         .summary = texts[1],
+                         .cut = (head.flags & FLAG_CUT) != 0,
                          .endpoint = data + at,
                          .bytes = head.bytes};
     return ACCEL_OK;

@@ -219,6 +219,59 @@ static void other_settings_are_named(void **state)
         assert_int_equal(seats[r].exchange, ACCEL_OK);
 }
 
+/* What the first of two ranks runs with, the second, and what both say. */
+static const struct {
+    const char *usual, *strange, *text;
+} differences[] = {
+    /* one number in two spellings is no difference */
+    {"clip=1,seed=1", "clip=1.0,seed=2", ": seed is 2, not 1;"},
+    {"clip=.5,seed=1", "clip=5e-1", ": seed is 0, not 1;"},
+    {"accumulate=01,keep=2", "accumulate=1,keep=3", ": keep is 3, not 2;"},
+    {"clip=1", "clip=1.5", ": clip is 1.5, not 1;"},
+    /* commas in a value */
+    {"checkpoint=/a,,b", "checkpoint=/a,,c", ": checkpoint is /a,c, not /a,b;"},
+    {"checkpoint=/a,,seed=3", "seed=3,checkpoint=/a", ": seed is 3, not 0;"},
+    /* what has no room is not taken for the default */
+    {"resume=LONG,net=ucx", "resume=LONG", ": compare \"accel env\" on both;"},
+    {"resume=LONG", "resume=no", ": compare \"accel env\" on both;"},
+    {"resume=LONG,seed=2", "seed=1", ": seed is 1, not 2;"},
+};
+
+static void set_long(char *out, const char *spec)
+{
+    const char *word = strstr(spec, "LONG");
+    int before = word ? (int)(word - spec) : (int)strlen(spec);
+
+    sprintf(out, "%.*s", before, spec);
+    if (!word)
+        return;
+    memset(out + before, 'x', AX_SUMMARY_MAX);
+    strcpy(out + before + AX_SUMMARY_MAX, word + 4);
+}
+
+static void settings_are_compared_by_meaning(void **state)
+{
+    char usual[2 * AX_SUMMARY_MAX], strange[2 * AX_SUMMARY_MAX];
+    struct seat seats[MAX];
+    struct world world;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(differences); i++) {
+        set_up(&world, seats, 2);
+        set_long(usual, differences[i].usual);
+        set_long(strange, differences[i].strange);
+        seats[0].spec = usual;
+        seats[1].spec = strange;
+        run_all(&world, seats);
+        all_say(&world, seats, ACCEL_ERR_PROTO, differences[i].text);
+    }
+    set_up(&world, seats, 2);
+    seats[0].spec = "clip=1,accumulate=010";
+    seats[1].spec = "clip=1.00,accumulate=10";
+    run_all(&world, seats);
+    assert_int_equal(seats[0].exchange, ACCEL_OK);
+}
+
 static void one_that_cannot_go_on_tells_all(void **state)
 {
     struct seat seats[MAX];
@@ -327,6 +380,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_are_ranks),
         cmocka_unit_test(other_settings_are_named),
+        cmocka_unit_test(settings_are_compared_by_meaning),
         cmocka_unit_test(one_that_cannot_go_on_tells_all),
         cmocka_unit_test(a_faulty_hook_is_found_out),
         cmocka_unit_test(wrong_uses_are_refused),
