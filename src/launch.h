@@ -123,7 +123,9 @@ struct input {
 };
 
 bool input_open(struct input *input);
-void input_started(struct input *input); /* the ranks have theirs */
+void input_started(struct input *input);     /* the ranks have theirs */
+int input_source(const struct input *input); /* what to poll, -1: nothing */
+bool input_in_background(const struct input *input);
 void input_copy(struct input *input);
 void input_close(struct input *input);
 

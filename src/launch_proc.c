@@ -22,6 +22,7 @@ static struct {
     sigset_t mask;
     struct rlimit files;
     bool taken;
+    void (*terminal_input)(int); /* the handler of SIGTTIN */
 } before; /* what this process came with, for the ranks */
 
 /* Each rank takes two pipes and a connection; the rest is for PMIx, the guard
@@ -80,6 +81,9 @@ bool proc_prepare(int size)
     sigprocmask(SIG_BLOCK, &mask, &before.mask); /* fails for no mask */
     signal(SIGCHLD, SIG_DFL); /* who started us may have ignored it */
     signal(SIGPIPE, SIG_IGN);
+    /* Who reads a terminal from the background is stopped, and no signal but
+     * SIGKILL would be seen again: an error is better. */
+    before.terminal_input = signal(SIGTTIN, SIG_IGN);
     if (!enough_files(size))
         return false;
     /* Pipes must not become 0, 1 or 2 when those are closed. */
@@ -104,6 +108,7 @@ static void restore(void)
     if (before.taken)
         setrlimit(RLIMIT_NOFILE, &before.files);
     signal(SIGPIPE, SIG_DFL);
+    signal(SIGTTIN, before.terminal_input);
     sigprocmask(SIG_SETMASK, &before.mask, NULL);
 }
 

@@ -300,12 +300,14 @@ static void start_all(struct run *run)
 
 static int timeout_ms(const struct run *run)
 {
-    if (run->deadline == INT64_MAX)
+    /* fg tells a job that runs already nothing */
+    int64_t most = input_in_background(&run->input) ? SECOND / 4 : 60 * SECOND;
+    int64_t left =
+        run->deadline == INT64_MAX ? INT64_MAX : run->deadline - now_ns();
+
+    if (left == INT64_MAX && most == 60 * SECOND)
         return -1;
-    int64_t left = run->deadline - now_ns();
-    return left <= 0            ? 0
-           : left > 60 * SECOND ? 60000
-                                : (int)(left / 1000000) + 1;
+    return left <= 0 ? 0 : (int)((left < most ? left : most) / 1000000) + 1;
 }
 
 /* 0 and 1 are signals and the wake-up, 2 and 3 the input; then two a rank. */
@@ -316,8 +318,7 @@ static nfds_t fill_polls(struct run *run)
 
     *p++ = (struct pollfd){.fd = run->signals, .events = POLLIN};
     *p++ = (struct pollfd){.fd = run->wake, .events = POLLIN};
-    *p++ = (struct pollfd){.fd = input->pending ? -1 : input->from,
-                           .events = POLLIN};
+    *p++ = (struct pollfd){.fd = input_source(input), .events = POLLIN};
     *p++ = (struct pollfd){.fd = input->to,
                            .events = input->pending ? POLLOUT : 0};
     for (int r = 0; r < run->started; r++) {

@@ -30,6 +30,22 @@ void input_started(struct input *input)
         close(input->rank0);
 }
 
+/*
+ * A job in the background (timeout(1) makes its command one) may not read the
+ * terminal. Without a terminal of this session's own there is no background.
+ */
+bool input_in_background(const struct input *input)
+{
+    pid_t front = input->from < 0 ? -1 : tcgetpgrp(input->from);
+
+    return front >= 0 && front != getpgrp();
+}
+
+int input_source(const struct input *input)
+{
+    return input->pending || input_in_background(input) ? -1 : input->from;
+}
+
 /* At the end, at an error, and when rank 0 reads no more. */
 static void stop(struct input *input)
 {
@@ -53,7 +69,8 @@ void input_copy(struct input *input)
 {
     if (input->pending == 0) {
         ssize_t n = read(input->from, input->data, sizeof input->data);
-        if (n < 0 && errno == EINTR)
+        /* EIO: sent to the background meanwhile */
+        if (n < 0 && (errno == EINTR || input_in_background(input)))
             return;
         if (n <= 0) {
             stop(input);

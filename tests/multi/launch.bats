@@ -21,6 +21,11 @@ launch() {
     timeout -k 5 60 accel launch "$@"
 }
 
+# Runs a command line at a terminal; what is shown there goes to $dir/out.
+on_terminal() {
+    timeout -k 5 120 script -qec "$1" /dev/null >"$dir/out" 2>&1 3>&-
+}
+
 # Processes that carry $dir in their environment: those of this test.
 mine() {
     grep -lzsxF "TMPDIR=$dir" /proc/[0-9]*/environ | cut -d/ -f3 |
@@ -197,11 +202,39 @@ TALK
     [ ! -s "$dir/got.2" ]
     # from a terminal, which ranks may not read themselves
     { sleep 0.5; printf 'typed\n\4'; } |
-        script -qec "timeout 30 accel launch -n 2 cat" /dev/null >"$dir/out"
+        on_terminal "timeout --foreground 60 accel launch -n 2 cat"
     grep -q typed "$dir/out"
     # closed descriptors do not become pipes
     launch -n 2 sh -c 'echo fine >&2' <&- >&- 2>"$dir/err"
     [ "$(grep -cx fine "$dir/err")" -eq 2 ]
+}
+
+# Each kind of shell: one runs the last command in its own place, the other
+# beside itself, and there timeout(1) puts it into the background.
+@test "in the background of a terminal nothing is read, and nothing stops" {
+    for SHELL in /bin/sh /bin/bash; do
+        export SHELL
+        { sleep 0.5; printf 'typed\n'; sleep 1; } | on_terminal \
+            "timeout 60 accel launch -n 2 sh -c 'sleep 2; echo last words'; true"
+        [ "$(grep -c 'last words' "$dir/out")" -eq 2 ]
+        # and it can be ended
+        rc=0
+        { sleep 0.5; printf 'typed\n'; sleep 4; } |
+            on_terminal "timeout 3 accel launch -n 2 cat; exit \$?" || rc=$?
+        [ "$rc" -eq 124 ]
+    done
+}
+
+@test "in front again, a terminal is read" {
+    # job control: the shell stops it, and fg puts it in front
+    cat >"$dir/jobs" <<'JOBS'
+set -m
+accel launch -n 2 sh -c '[ $PMIX_RANK = 1 ] || { read -r line; echo "got $line"; }' &
+sleep 2
+fg
+JOBS
+    { sleep 3; printf 'typed\n'; } | on_terminal "timeout -k 5 --foreground 60 bash '$dir/jobs'"
+    grep -q 'got typed' "$dir/out"
 }
 
 @test "a program that cannot be started" {
