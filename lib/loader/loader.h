@@ -29,6 +29,10 @@ uint64_t ax_loader_tick(const accel_loader_t *loader);
 /* A hash of all options that ranks must give alike, weights included. */
 uint64_t ax_loader_hash(const accel_loader_t *loader);
 
+/* Would accel_loader_set_state() take it? Changes nothing. */
+accel_status_t ax_loader_check_state(const accel_loader_t *loader,
+                                     const accel_loader_state_t *state);
+
 /*
  * How a loader with `dispatch` passes on what rank 0 read. Both are collective
  * among the ranks that the loader deals for. `broadcast`: rank 0's bytes to

@@ -144,15 +144,23 @@ static accel_status_t check_samples(const accel_loader_t *l, uint64_t samples)
                    (unsigned long long)l->round.global);
 }
 
+accel_status_t ax_loader_check_state(const accel_loader_t *loader,
+                                     const accel_loader_state_t *state)
+{
+    accel_status_t st = check_origin(loader, state);
+
+    return st == ACCEL_OK ? check_samples(loader, state->samples) : st;
+}
+
 accel_status_t accel_loader_set_state(accel_loader_t *loader,
                                       const accel_loader_state_t *state)
 {
     if (!loader)
         return ax_fail_null(__func__, "loader");
     uint64_t samples = state->samples, global = loader->round.global;
-    accel_status_t st = check_origin(loader, state);
+    accel_status_t st = ax_loader_check_state(loader, state);
 
-    if (st != ACCEL_OK || (st = check_samples(loader, samples)) != ACCEL_OK)
+    if (st != ACCEL_OK)
         return st;
     ax_ring_pause(&loader->ring);
     loader->run.seed = state->seed;

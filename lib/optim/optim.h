@@ -46,6 +46,11 @@ const ax_optim_slot_t *ax_optimizer_slot(const accel_optimizer_t *optimizer,
 accel_status_t ax_optimizer_apply(accel_optimizer_t *optimizer,
                                   float grad_scale);
 
+/* ACCEL_ERR_ARG unless `lr` is finite and not negative, and unless the scale is
+ * a normal positive f32. */
+accel_status_t ax_optimizer_check_lr(double lr);
+accel_status_t ax_scaler_check_state(const accel_scaler_state_t *state);
+
 /* For checkpoints. */
 void ax_optimizer_set_steps(accel_optimizer_t *optimizer, uint64_t steps);
 /* Also sets the optimizer's rate to the one of that step. */

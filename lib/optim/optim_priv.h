@@ -55,9 +55,6 @@ accel_status_t
 ax_optimizer_options_resolve(const accel_optimizer_options_t *given,
                              accel_optimizer_options_t *out);
 
-/* ACCEL_ERR_ARG unless `lr` is finite and not negative. */
-accel_status_t ax_optimizer_check_lr(double lr);
-
 /* Whether the optimizer's last step was a real update; true too when no
  * accelerator drives it. */
 bool ax_optimizer_moved(const accel_optimizer_t *optimizer);

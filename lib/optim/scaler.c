@@ -118,16 +118,24 @@ void accel_scaler_get_state(const accel_scaler_t *scaler,
     *state = scaler ? scaler->state : (accel_scaler_state_t){0};
 }
 
+accel_status_t ax_scaler_check_state(const accel_scaler_state_t *state)
+{
+    if (usable(state->scale))
+        return ACCEL_OK;
+    return ax_fail(ACCEL_ERR_ARG,
+                   "scaler: a state with scale %g; it must be a normal "
+                   "positive f32",
+                   state->scale);
+}
+
 accel_status_t accel_scaler_set_state(accel_scaler_t *scaler,
                                       const accel_scaler_state_t *state)
 {
     if (!scaler)
         return ax_fail_null(__func__, "scaler");
-    if (!usable(state->scale))
-        return ax_fail(ACCEL_ERR_ARG,
-                       "scaler: a state with scale %g; it must be a normal "
-                       "positive f32",
-                       state->scale);
-    scaler->state = *state;
-    return ACCEL_OK;
+    accel_status_t st = ax_scaler_check_state(state);
+
+    if (st == ACCEL_OK)
+        scaler->state = *state;
+    return st;
 }

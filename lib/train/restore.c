@@ -285,27 +285,43 @@ static void new_stream(restore_t *r)
                accel_size(accel));
 }
 
-static accel_status_t set_scaler(restore_t *r)
+static accel_scaler_state_t saved_scaler(const restore_t *r)
 {
     const uint64_t *s = r->n.scaler;
 
-    if (!r->accel->scaler || !has_scaler(r))
-        return ACCEL_OK;
-    return accel_scaler_set_state(
-        r->accel->scaler,
-        &(accel_scaler_state_t){
-            .scale = r->n.scale, .good = s[0], .skipped = s[1], .row = s[2]});
+    return (accel_scaler_state_t){
+        .scale = r->n.scale, .good = s[0], .skipped = s[1], .row = s[2]};
 }
 
-/* What may still be refused, before the weights are touched. */
-static accel_status_t set_places(restore_t *r)
+/* What the setters below would refuse. */
+static accel_status_t check_values(const restore_t *r)
 {
-    accel_t *accel = r->accel;
-    accel_status_t st = set_scaler(r);
+    const accel_t *accel = r->accel;
+    accel_scaler_state_t scaler = saved_scaler(r);
+    accel_status_t st = check_counters(r);
 
+    if (st != ACCEL_OK)
+        return st;
+    if (accel->scaler && has_scaler(r))
+        st = ax_scaler_check_state(&scaler);
+    if (st == ACCEL_OK && accel->optimizer)
+        st = ax_optimizer_check_lr(r->n.lr);
+    for (size_t i = 0; st == ACCEL_OK && i < accel->nloaders; i++)
+        st = ax_loader_check_state(accel->loaders[i], &r->n.loaders[i]);
+    return st == ACCEL_OK ? st : ax_fail_prefix(st, "load_state");
+}
+
+static accel_status_t set_places(const restore_t *r)
+{
+    const accel_t *accel = r->accel;
+    accel_scaler_state_t scaler = saved_scaler(r);
+    accel_status_t st = ACCEL_OK;
+
+    if (accel->scaler && has_scaler(r))
+        st = accel_scaler_set_state(accel->scaler, &scaler);
     for (size_t i = 0; st == ACCEL_OK && i < accel->nloaders; i++)
         st = accel_loader_set_state(accel->loaders[i], &r->n.loaders[i]);
-    return st == ACCEL_OK ? st : ax_fail_prefix(st, "load_state");
+    return st;
 }
 
 static accel_status_t set_numbers(restore_t *r)
@@ -337,7 +353,7 @@ static accel_status_t finish(restore_t *r)
     accel_t *accel = r->accel;
     accel_status_t st;
 
-    if ((st = set_numbers(r)) != ACCEL_OK ||
+    if ((st = set_places(r)) != ACCEL_OK || (st = set_numbers(r)) != ACCEL_OK ||
         (st = ax_model_round(accel->model)) != ACCEL_OK)
         return st;
     ax_step_reset(accel);
@@ -382,7 +398,7 @@ static accel_status_t load_numbers(restore_t *r)
     r->ranks = accel_ckpt_ranks(r->ckpt);
     r->loads = calloc(accel->nextras + 1, sizeof *r->loads);
     r->n.loaders = calloc(accel->nloaders + 1, sizeof *r->n.loaders);
-    if (!r->loads || !r->n.loaders || r->ranks < 1)
+    if (!r->loads || !r->n.loaders)
         st = ax_fail(ACCEL_ERR_NOMEM, "load_state: out of memory");
     else
         st = list_small(r);
@@ -393,28 +409,43 @@ static accel_status_t load_numbers(restore_t *r)
         st = check_missing(r->ckpt, &r->small);
     if ((st = ax_comm_agree(accel->comm, st)) != ACCEL_OK)
         return st;
-    st = accel_ckpt_read(r->ckpt, r->small.part, r->small.count);
-    return st == ACCEL_OK ? check_counters(r) : st;
+    return accel_ckpt_read(r->ckpt, r->small.part, r->small.count);
 }
 
+/* A copy that asks for no element: reading it compares types and shapes. */
+static void add_empty(ax_parts_t *all, const ax_parts_t *parts)
+{
+    for (size_t i = 0; i < parts->count; i++) {
+        accel_ckpt_part_t part = parts->part[i];
+        part.first = part.count = 0;
+        part.data = NULL;
+        ax_parts_add(all, &part, "%s", part.name);
+    }
+}
+
+/* All that may be refused, before anything is changed. */
 static accel_status_t check_all(restore_t *r)
 {
     ax_parts_t all = {0};
-    accel_status_t st = list_extras(r);
+    accel_status_t st = check_values(r);
 
     if (st == ACCEL_OK)
+        st = list_extras(r);
+    if (st == ACCEL_OK)
         st = check_missing(r->ckpt, &r->large);
-    for (size_t i = 0; i < r->small.count; i++)
-        ax_parts_add(&all, &r->small.part[i], "%s", r->small.part[i].name);
-    for (size_t i = 0; i < r->large.count; i++)
-        ax_parts_add(&all, &r->large.part[i], "%s", r->large.part[i].name);
+    add_empty(&all, &r->small);
+    add_empty(&all, &r->large);
     if (st == ACCEL_OK)
         st = ax_parts_check(&all);
-    qsort(all.part, all.count, sizeof *all.part, by_name);
-    if (st == ACCEL_OK)
+    if (st == ACCEL_OK) {
+        qsort(all.part, all.count, sizeof *all.part, by_name);
         st = check_extra(r->accel, r->ckpt, &all);
+    }
+    st = ax_comm_agree(r->accel->comm, st);
+    if (st == ACCEL_OK)
+        st = accel_ckpt_read(r->ckpt, all.part, all.count);
     ax_parts_free(&all);
-    return ax_comm_agree(r->accel->comm, st);
+    return st;
 }
 
 static accel_status_t load(restore_t *r)
@@ -422,8 +453,7 @@ static accel_status_t load(restore_t *r)
     accel_t *accel = r->accel;
     accel_status_t st;
 
-    if ((st = load_numbers(r)) != ACCEL_OK || (st = check_all(r)) != ACCEL_OK ||
-        (st = ax_comm_agree(accel->comm, set_places(r))) != ACCEL_OK)
+    if ((st = load_numbers(r)) != ACCEL_OK || (st = check_all(r)) != ACCEL_OK)
         return st;
     st = accel_ckpt_read(r->ckpt, r->large.part, r->large.count);
     if (st != ACCEL_OK)
