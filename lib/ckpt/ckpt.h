@@ -16,4 +16,12 @@
  */
 accel_status_t ax_ckpt_open_older(const accel_ckpt_t *bad, accel_ckpt_t **out);
 
+/* What tells one save from all others: 32 digits, the same in copies of the
+ * checkpoint under whatever name. */
+const char *ax_ckpt_uuid(const accel_ckpt_t *ckpt);
+
+/* The same of one step in a directory; "" unless it is there and complete.
+ * Local. */
+void ax_ckpt_uuid_of(const char *dir, uint64_t step, char uuid[33]);
+
 #endif

@@ -135,7 +135,8 @@ accel_status_t ax_ckpt_check_files(const ax_manifest_t *m, int dir,
 
 /* ---- list ---- */
 
-static void look(const char *dir, accel_ckpt_entry_t *entry)
+/* `uuid`, unless NULL, is "" when the checkpoint is not complete. */
+static void look(const char *dir, accel_ckpt_entry_t *entry, char uuid[33])
 {
     char path[PATH_MAX];
     ax_manifest_t m = {0};
@@ -159,6 +160,8 @@ static void look(const char *dir, accel_ckpt_entry_t *entry)
     if (st != ACCEL_OK)
         snprintf(entry->problem, sizeof entry->problem, "%.255s",
                  accel_last_error()->text);
+    if (uuid)
+        memcpy(uuid, entry->complete ? m.uuid : "", entry->complete ? 33 : 1);
     if (fd >= 0)
         close(fd);
     ax_manifest_free(&m);
@@ -166,11 +169,18 @@ static void look(const char *dir, accel_ckpt_entry_t *entry)
 
 bool ax_ckpt_is_complete(const char *dir, uint64_t step)
 {
+    char uuid[33];
+
+    ax_ckpt_uuid_of(dir, step, uuid);
+    return uuid[0] != '\0';
+}
+
+void ax_ckpt_uuid_of(const char *dir, uint64_t step, char uuid[33])
+{
     accel_ckpt_entry_t entry = {.step = step};
 
     ax_ckpt_step_name(step, entry.name);
-    look(dir, &entry);
-    return entry.complete;
+    look(dir, &entry, uuid);
 }
 
 accel_status_t accel_ckpt_list(const char *dir, accel_ckpt_entry_t **entries,
@@ -194,7 +204,7 @@ accel_status_t accel_ckpt_list(const char *dir, accel_ckpt_entry_t **entries,
     for (size_t i = 0; i < n; i++) {
         list[i].step = steps[i];
         ax_ckpt_step_name(steps[i], list[i].name);
-        look(dir, &list[i]);
+        look(dir, &list[i], NULL);
     }
     free(steps);
     *entries = list;

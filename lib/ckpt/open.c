@@ -349,6 +349,11 @@ const char *accel_ckpt_path(const accel_ckpt_t *ckpt)
     return ckpt->path;
 }
 
+const char *ax_ckpt_uuid(const accel_ckpt_t *ckpt)
+{
+    return ckpt->m.uuid;
+}
+
 size_t accel_ckpt_count(const accel_ckpt_t *ckpt)
 {
     return ckpt->m.narrays;

@@ -138,7 +138,6 @@ void accel_close(accel_t *accel)
         free(accel->extras[i].name);
     free(accel->extras);
     free(accel->loaders);
-    free(accel->saved);
     if (opened == accel)
         opened = NULL;
     free(accel);

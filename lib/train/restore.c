@@ -362,20 +362,6 @@ static accel_status_t finish(restore_t *r)
     return hand_over(r);
 }
 
-/* The directory a checkpoint lies in: saving there again, before the next
- * step, would save the same. */
-static void note_place(accel_t *accel, const char *path)
-{
-    char *dir = strdup(path);
-    char *slash = dir ? strrchr(dir, '/') : NULL;
-
-    if (slash && slash != dir) {
-        *slash = '\0';
-        ax_state_note(accel, dir);
-    }
-    free(dir);
-}
-
 /* ---- loading ------------------------------------------------------------- */
 
 static accel_status_t check_load(const accel_t *accel)
@@ -460,7 +446,7 @@ static accel_status_t load(restore_t *r)
         return st;
     if ((st = ax_comm_agree(accel->comm, finish(r))) != ACCEL_OK)
         return st;
-    note_place(accel, accel_ckpt_path(r->ckpt));
+    ax_state_note(accel, ax_ckpt_uuid(r->ckpt));
     ax_log(AX_LOG_INFO, "load_state: going on after step %llu of %s",
            (unsigned long long)accel->steps, accel_ckpt_path(r->ckpt));
     return ACCEL_OK;

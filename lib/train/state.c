@@ -1,6 +1,8 @@
 /* Saving the state: everything that the next step depends on. */
 #include "state_priv.h"
 
+#include "ckpt/ckpt.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -188,23 +190,25 @@ accel_status_t accel_register_state(accel_t *accel, const char *name,
 
 /*
  * Lengths are exchanged by position in the list: it must be one list. *saved
- * comes in as what this rank thinks and goes out as what all do.
+ * comes in as what this rank thinks and goes out as what all do, of one
+ * directory.
  */
-static accel_status_t compare_extras(const accel_t *accel, bool *saved)
+static accel_status_t compare_ranks(const accel_t *accel, const char *dir,
+                                    bool *saved)
 {
-    uint64_t hash = accel->nextras;
+    uint64_t hash = accel->nextras, place = ax_hash(dir, strlen(dir), 0);
 
     for (size_t i = 0; i < accel->nextras; i++) {
         const ax_extra_t *e = &accel->extras[i];
         hash = ax_hash(e->name, strlen(e->name) + 1, hash);
         hash = ax_hash(&e->version, sizeof e->version, hash);
     }
-    uint64_t most[3] = {hash, ~hash, !*saved};
-    accel_status_t st =
-        accel_comm_allreduce(accel->comm, most, most, 3, ACCEL_U64, ACCEL_MAX);
+    uint64_t most[] = {hash, ~hash, place, ~place, !*saved};
+    accel_status_t st = accel_comm_allreduce(
+        accel->comm, most, most, AX_ARRAY_SIZE(most), ACCEL_U64, ACCEL_MAX);
     if (st != ACCEL_OK)
         return st;
-    *saved = most[2] == 0;
+    *saved = most[4] == 0 && most[2] == ~most[3];
     if (most[0] == ~most[1]) /* the largest is the smallest */
         return ACCEL_OK;
     return ax_fail(ACCEL_ERR_PROTO,
@@ -319,18 +323,34 @@ static accel_status_t check_save(const accel_t *accel)
     return ACCEL_OK;
 }
 
-/* Saving and stopping often fall on one step: it is not saved twice. */
+/* Saving and stopping often fall on one step: it is not saved twice, provided
+ * that it is still there, and not another run's. Rank 0 looks. */
 static bool is_saved(const accel_t *accel, const char *dir)
 {
-    return accel->saved && accel->saved_step == accel->steps &&
-           strcmp(accel->saved, dir) == 0;
+    char uuid[33];
+
+    if (!accel->saved || accel->saved_step != accel->steps)
+        return false;
+    if (!accel_is_main(accel))
+        return true;
+    ax_ckpt_uuid_of(dir, accel->steps, uuid);
+    return uuid[0] && strcmp(uuid, accel->saved_uuid) == 0;
 }
 
-void ax_state_note(accel_t *accel, const char *dir)
+void ax_state_note(accel_t *accel, const char *uuid)
 {
-    free(accel->saved);
-    accel->saved = strdup(dir); /* NULL: saved again, which is refused */
+    accel->saved = true;
     accel->saved_step = accel->steps;
+    memcpy(accel->saved_uuid, uuid, sizeof accel->saved_uuid);
+}
+
+static void note_saved(accel_t *accel, const char *dir)
+{
+    char uuid[33] = "";
+
+    if (accel_is_main(accel))
+        ax_ckpt_uuid_of(dir, accel->steps, uuid);
+    ax_state_note(accel, uuid);
 }
 
 static accel_status_t save(accel_t *accel, const char *dir, ax_parts_t *parts,
@@ -384,11 +404,11 @@ accel_status_t accel_save_state(accel_t *accel, const char *dir)
         st = ax_fail(ACCEL_ERR_NOMEM, "save_state: out of memory");
     ax_comm_where(accel->comm, AX_IN_SAVE);
     if ((st = ax_comm_agree(accel->comm, st)) != ACCEL_OK ||
-        (st = compare_extras(accel, &saved)) != ACCEL_OK || saved)
+        (st = compare_ranks(accel, dir, &saved)) != ACCEL_OK || saved)
         goto out;
     st = save(accel, dir, &parts, loads, &n);
     if (st == ACCEL_OK)
-        ax_state_note(accel, dir);
+        note_saved(accel, dir);
     ax_stop_saved(ax_now_ns() - begun);
 out:
     ax_comm_where(accel->comm, AX_IN_NOWHERE);

@@ -83,7 +83,7 @@ accel_ckpt_part_t ax_part_vector(accel_dtype_t dtype, void *data,
 
 void ax_loads_free(const accel_t *accel, ax_load_t *loads);
 
-/* The present step is saved in `dir`. */
-void ax_state_note(accel_t *accel, const char *dir);
+/* The present step is what the checkpoint of this uuid holds. */
+void ax_state_note(accel_t *accel, const char *uuid);
 
 #endif

@@ -117,8 +117,9 @@ struct accel {
     uint64_t row; /* skipped one after the other at the lowest scale */
     bool skipped_last;
     bool stop;
-    char *saved; /* where the state of `saved_step` was saved last */
+    bool saved; /* or loaded: the state of `saved_step` */
     uint64_t saved_step;
+    char saved_uuid[33]; /* of that checkpoint; rank 0 alone knows it */
     bool main_first; /* between its begin and its end */
     int trigger;     /* atomic: set from any thread */
 };

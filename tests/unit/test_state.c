@@ -219,6 +219,45 @@ static void the_setting_names_the_directory(void **state)
     rig_close(&rig);
 }
 
+/* By whatever name it goes: the same is not saved twice, and what is gone or
+ * lies elsewhere is. */
+static void what_is_saved_is_known_by_what_it_is(void **state)
+{
+    char path[160], copy[128];
+    rig_t rig;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/", dir);
+    rig_open(&rig, &(rig_options_t){0});
+    rig_train(&rig, 1);
+    OK(accel_save_state(rig.accel, dir));
+    OK(accel_save_state(rig.accel, path));
+    snprintf(path, sizeof path, "%s/.//", dir);
+    OK(accel_save_state(rig.accel, path));
+    OK(accel_load_state(rig.accel, path));
+    snprintf(path, sizeof path, "%s/step-00000001/", dir);
+    OK(accel_load_state(rig.accel, path));
+    OK(accel_save_state(rig.accel, dir));
+
+    /* Loaded under another name: the directory holds no step 1 any more. */
+    snprintf(copy, sizeof copy, "%s/best", dir);
+    assert_int_equal(rename(path, copy), 0);
+    OK(accel_load_state(rig.accel, copy));
+    OK(accel_save_state(rig.accel, dir));
+    assert_int_equal(access(path, F_OK), 0);
+    OK(accel_save_state(rig.accel, dir));
+
+    /* Another's, though of the same step. */
+    assert_int_equal(rename(path, strcat(copy, "-2")), 0);
+    rig_close(&rig);
+    rig_open(&rig, &(rig_options_t){0});
+    rig_train(&rig, 1);
+    OK(accel_save_state(rig.accel, dir));
+    OK(accel_load_state(rig.accel, copy));
+    assert_int_equal(accel_save_state(rig.accel, dir), ACCEL_ERR_STATE);
+    rig_close(&rig);
+}
+
 static void a_step_that_others_saved_is_refused(void **state)
 {
     rig_t rig;
@@ -543,6 +582,7 @@ int main(void)
         IN_DIR(resuming_anywhere_changes_no_bit),
         IN_DIR(saving_leaves_the_run_alone),
         IN_DIR(the_setting_names_the_directory),
+        IN_DIR(what_is_saved_is_known_by_what_it_is),
         IN_DIR(a_step_that_others_saved_is_refused),
         IN_DIR(groups_are_not_broken),
         IN_DIR(another_model_is_refused),
