@@ -156,7 +156,8 @@ typedef struct accel_prepare_options {
  * loader its rank. Objects are borrowed and may be given in several calls
  * (a loader for training, another for tests). One model and one optimizer
  * per accelerator in this release. Preparing again changes nothing. An object
- * that is destroyed is forgotten. `scaler` counts until the first step.
+ * that is destroyed is forgotten. `scaler` counts until the first step. A
+ * call that fails ties nothing, on no rank.
  *
  * ACCEL_ERR_PROTO: the ranks give different objects, or loaders over other
  * data, with other options or another seed (the text names rank and

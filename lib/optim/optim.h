@@ -38,6 +38,8 @@ typedef struct ax_optim_slot {
  * Name and pointers are borrowed. */
 accel_status_t ax_optimizer_add(accel_optimizer_t *optimizer,
                                 const ax_optim_slot_t *slot);
+/* Forgets all of them, moments too. */
+void ax_optimizer_clear(accel_optimizer_t *optimizer);
 size_t ax_optimizer_count(const accel_optimizer_t *optimizer);
 const ax_optim_slot_t *ax_optimizer_slot(const accel_optimizer_t *optimizer,
                                          size_t index);

@@ -103,16 +103,22 @@ accel_status_t accel_optimizer_create(const accel_optimizer_options_t *options,
     return ACCEL_OK;
 }
 
+void ax_optimizer_clear(accel_optimizer_t *optimizer)
+{
+    for (size_t i = 0; i < optimizer->count; i++) {
+        free(optimizer->slots[i].m);
+        free(optimizer->slots[i].v);
+    }
+    optimizer->count = 0;
+}
+
 void accel_optimizer_destroy(accel_optimizer_t *optimizer)
 {
     if (!optimizer)
         return;
     if (optimizer->hooks.gone)
         optimizer->hooks.gone(optimizer->hooks.context);
-    for (size_t i = 0; i < optimizer->count; i++) {
-        free(optimizer->slots[i].m);
-        free(optimizer->slots[i].v);
-    }
+    ax_optimizer_clear(optimizer);
     free(optimizer->slots);
     free(optimizer);
 }

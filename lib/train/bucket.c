@@ -10,9 +10,8 @@ static size_t first_staged(const accel_t *accel)
     return accel->wire == ACCEL_F32 ? 1 : 0;
 }
 
-accel_status_t ax_bucket_open(accel_t *accel)
+accel_status_t ax_bucket_open(accel_t *accel, const accel_model_t *model)
 {
-    const accel_model_t *model = accel->model;
     size_t count = 0;
 
     for (size_t i = first_staged(accel); i < model->npieces; i++)

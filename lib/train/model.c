@@ -256,6 +256,20 @@ static bool measure(accel_model_t *model)
     return model->ncompute <= PTRDIFF_MAX / sizeof(float);
 }
 
+/* The error is that of the allocation, whatever becomes of these. */
+static accel_status_t give_back(accel_t *accel, void *grads, void *master,
+                                accel_status_t st)
+{
+    accel_error_t error;
+
+    ax_error_get(&error);
+    if (st == ACCEL_ERR_NOMEM && grads)
+        accel_free(accel->comm, grads);
+    if (st == ACCEL_ERR_NOMEM && master)
+        accel_free(accel->comm, master);
+    return ax_error_set(&error);
+}
+
 static accel_status_t take_memory(accel_model_t *model)
 {
     accel_t *accel = model->accel;
@@ -263,14 +277,15 @@ static accel_status_t take_memory(accel_model_t *model)
     void *master = NULL, *grads = NULL, *compute = NULL;
     accel_status_t st;
 
-    if ((st = accel_alloc(accel->comm, bytes, &master)) != ACCEL_OK ||
-        (st = accel_alloc(accel->comm, bytes, &grads)) != ACCEL_OK)
-        return st;
-    if (accel->dtype != ACCEL_F32 &&
-        (st = accel_alloc(accel->comm,
-                          model->ncompute * accel_dtype_size(accel->dtype),
-                          &compute)) != ACCEL_OK)
-        return st;
+    st = accel_alloc(accel->comm, bytes, &master);
+    if (st == ACCEL_OK)
+        st = accel_alloc(accel->comm, bytes, &grads);
+    if (st == ACCEL_OK && accel->dtype != ACCEL_F32)
+        st = accel_alloc(accel->comm,
+                         model->ncompute * accel_dtype_size(accel->dtype),
+                         &compute);
+    if (st != ACCEL_OK) /* on all ranks alike */
+        return give_back(accel, grads, master, st);
     model->master = master;
     model->grads = grads;
     model->compute = compute;

@@ -114,10 +114,8 @@ static void let_go(accel_t *accel)
 {
     if (accel->optimizer)
         ax_optimizer_set_hooks(accel->optimizer, NULL);
-    for (size_t i = 0; i < accel->nloaders; i++) {
-        ax_loader_set_owner(accel->loaders[i], NULL, NULL);
-        ax_loader_set_scatter(accel->loaders[i], &(ax_scatter_t){0});
-    }
+    for (size_t i = 0; i < accel->nloaders; i++)
+        ax_untie_loader(accel->loaders[i]);
     if (accel->schedule)
         ax_schedule_set_owner(accel->schedule, NULL, NULL);
     ax_models_orphan(accel);

@@ -184,10 +184,11 @@ static accel_status_t prepare_model(accel_t *accel, accel_model_t *model)
     if (!model->built && (st = accel_model_build(model)) != ACCEL_OK)
         return st;
     if ((st = broadcast_weights(accel, model)) != ACCEL_OK ||
-        (st = ax_model_round(model)) != ACCEL_OK)
+        (st = ax_model_round(model)) != ACCEL_OK ||
+        (st = ax_bucket_open(accel, model)) != ACCEL_OK)
         return st;
     accel->model = model;
-    return ax_bucket_open(accel);
+    return ACCEL_OK;
 }
 
 /* ---- the others: local --------------------------------------------------- */
@@ -218,21 +219,24 @@ static void loader_gone(void *context, const accel_loader_t *loader)
 static accel_status_t tie_optimizer(accel_t *accel, accel_optimizer_t *opt)
 {
     const accel_model_t *model = accel->model;
+    accel_status_t st = ACCEL_OK;
 
     if (accel->optimizer == opt)
         return ACCEL_OK;
-    for (size_t i = 0; i < model->nparams; i++) {
+    for (size_t i = 0; st == ACCEL_OK && i < model->nparams; i++) {
         const accel_param_t *p = model->params[i];
         bool rounds = model->compute != NULL;
-        accel_status_t st = ax_optimizer_add(
+        st = ax_optimizer_add(
             opt, &(ax_optim_slot_t){.name = p->name,
                                     .master = p->data,
                                     .grad = p->grad,
                                     .compute = rounds ? p->compute : NULL,
                                     .compute_dtype = accel->dtype,
                                     .count = p->count});
-        if (st != ACCEL_OK)
-            return st;
+    }
+    if (st != ACCEL_OK) {
+        ax_optimizer_clear(opt);
+        return st;
     }
     ax_optimizer_set_hooks(opt,
                            &(ax_optim_hooks_t){.step = ax_step,
@@ -281,6 +285,12 @@ static accel_status_t scatter_from_main(void *context, const void *all,
     return st;
 }
 
+void ax_untie_loader(accel_loader_t *loader)
+{
+    ax_loader_set_owner(loader, NULL, NULL);
+    ax_loader_set_scatter(loader, &(ax_scatter_t){0});
+}
+
 static accel_status_t tie_loader(accel_t *accel, accel_loader_t *loader)
 {
     uint64_t seed = (uint64_t)ax_settings_int(accel->settings, "seed");
@@ -306,39 +316,92 @@ static accel_status_t tie_loader(accel_t *accel, accel_loader_t *loader)
     return ACCEL_OK;
 }
 
+/* Agreed one after the other, so that all ranks have come equally far. */
+static accel_status_t tie(accel_t *accel, const accel_prepare_options_t *o)
+{
+    accel_status_t st = ACCEL_OK;
+
+    if (o->optimizer)
+        st = tie_optimizer(accel, o->optimizer);
+    if ((st = ax_comm_agree(accel->comm, st)) != ACCEL_OK)
+        return st;
+    if (o->loader)
+        st = tie_loader(accel, o->loader);
+    if ((st = ax_comm_agree(accel->comm, st)) != ACCEL_OK)
+        return st;
+    if (o->schedule) {
+        ax_schedule_set_owner(o->schedule, schedule_gone, accel);
+        accel->schedule = o->schedule;
+    }
+    return ACCEL_OK;
+}
+
 /* In other precisions the options are checked and then not used, so that one
  * program runs in all. */
-static accel_status_t make_scaler(accel_t *accel,
-                                  const accel_scaler_options_t *options)
+static void take_scaler(accel_t *accel, accel_scaler_t *scaler)
 {
-    accel_scaler_t *scaler;
-    accel_status_t st = accel_scaler_create(options, &scaler);
-
-    if (st != ACCEL_OK)
-        return st;
+    if (!scaler)
+        return;
     if (accel->scaler && accel->steps == 0) {
         accel_scaler_destroy(accel->scaler);
         accel->scaler = scaler;
     } else {
         accel_scaler_destroy(scaler);
     }
-    return ACCEL_OK;
 }
 
-static accel_status_t tie(accel_t *accel, const accel_prepare_options_t *o)
-{
-    accel_status_t st = ACCEL_OK;
+/* ---- all or nothing ------------------------------------------------------ */
 
-    if (o->scaler)
-        st = make_scaler(accel, o->scaler);
-    if (st == ACCEL_OK && o->optimizer)
-        st = tie_optimizer(accel, o->optimizer);
-    if (st == ACCEL_OK && o->loader)
-        st = tie_loader(accel, o->loader);
-    if (st == ACCEL_OK && o->schedule) {
-        ax_schedule_set_owner(o->schedule, schedule_gone, accel);
-        accel->schedule = o->schedule;
+/* What was tied before the call. */
+typedef struct ties {
+    accel_model_t *model;
+    accel_optimizer_t *optimizer;
+    accel_schedule_t *schedule;
+    size_t nloaders;
+} ties_t;
+
+/* One rank's failure is that of all: without this the others would have tied
+ * what that one has not. */
+static void untie(accel_t *accel, const ties_t *before)
+{
+    accel->model = before->model;
+    if (accel->optimizer != before->optimizer) {
+        ax_optimizer_set_hooks(accel->optimizer, NULL);
+        ax_optimizer_clear(accel->optimizer);
+        accel->optimizer = before->optimizer;
     }
+    while (accel->nloaders > before->nloaders)
+        ax_untie_loader(accel->loaders[--accel->nloaders]);
+    if (accel->schedule != before->schedule) {
+        ax_schedule_set_owner(accel->schedule, NULL, NULL);
+        accel->schedule = before->schedule;
+    }
+}
+
+static accel_status_t prepare(accel_t *accel, const accel_prepare_options_t *o)
+{
+    const ties_t before = {.model = accel->model,
+                           .optimizer = accel->optimizer,
+                           .schedule = accel->schedule,
+                           .nloaders = accel->nloaders};
+    accel_scaler_t *scaler = NULL;
+    accel_status_t st = compare(accel, o);
+
+    if (st != ACCEL_OK)
+        return st;
+    if (o->scaler)
+        st = accel_scaler_create(o->scaler, &scaler);
+    st = ax_comm_agree(accel->comm, st);
+    if (st == ACCEL_OK && o->model)
+        st = prepare_model(accel, o->model);
+    if (st == ACCEL_OK)
+        st = tie(accel, o);
+    if (st == ACCEL_OK) {
+        take_scaler(accel, scaler);
+        return ACCEL_OK;
+    }
+    untie(accel, &before);
+    accel_scaler_destroy(scaler);
     return st;
 }
 
@@ -350,15 +413,10 @@ accel_status_t accel_prepare(accel_t *accel,
 
     if (!accel)
         return ax_fail_null(__func__, "accel");
-    if ((st = ax_options_copy(&o, options, sizeof o, "ACCEL_PREPARE")) !=
-        ACCEL_OK)
-        return st;
     ax_comm_where(accel->comm, AX_IN_PREPARE);
-    st = compare(accel, &o);
-    if (st == ACCEL_OK && o.model)
-        st = prepare_model(accel, o.model);
-    if (st == ACCEL_OK)
-        st = ax_comm_agree(accel->comm, tie(accel, &o));
+    st = ax_options_copy(&o, options, sizeof o, "ACCEL_PREPARE");
+    if ((st = ax_comm_agree(accel->comm, st)) == ACCEL_OK)
+        st = prepare(accel, &o);
     ax_comm_where(accel->comm, AX_IN_NOWHERE);
     return st;
 }

@@ -120,8 +120,8 @@ struct accel {
     bool saved; /* or loaded: the state of `saved_step` */
     uint64_t saved_step;
     char saved_uuid[33]; /* of that checkpoint; rank 0 alone knows it */
-    bool main_first; /* between its begin and its end */
-    int trigger;     /* atomic: set from any thread */
+    bool main_first;     /* between its begin and its end */
+    int trigger;         /* atomic: set from any thread */
 };
 
 /* ---- model.c, compare.c -------------------------------------------------- */
@@ -140,10 +140,16 @@ accel_status_t ax_model_compare(const accel_model_t *model);
 /* Writes the compute copies from the masters. */
 accel_status_t ax_model_round(const accel_model_t *model);
 
+/* ---- prepare.c ----------------------------------------------------------- */
+
+/* The loader goes on without the accelerator. */
+void ax_untie_loader(accel_loader_t *loader);
+
 /* ---- bucket.c ------------------------------------------------------------ */
 
-/* Takes the staging memory if averaging needs it. Collective. */
-accel_status_t ax_bucket_open(accel_t *accel);
+/* Takes the staging memory if averaging the model's gradients needs it.
+ * Collective. */
+accel_status_t ax_bucket_open(accel_t *accel, const accel_model_t *model);
 
 /* gradients = their sum over all ranks / total, where `total` is the number of
  * batches that are in it on all ranks together; this rank did `micro` passes.

@@ -4,6 +4,22 @@
  */
 #include "mp_rig.h"
 
+#include <signal.h>
+#include <sys/resource.h>
+
+/* The moments of an optimizer come from here: the next call can be made to
+ * fail. */
+static bool no_moments;
+
+void *aligned_alloc(size_t alignment, size_t bytes)
+{
+    void *memory = NULL;
+
+    if (no_moments || posix_memalign(&memory, alignment, bytes) != 0)
+        return NULL;
+    return memory;
+}
+
 /* ---- averages, groups, schedules ----------------------------------------- */
 
 /* Ranks start apart; afterwards they have rank 0's weights, in all copies. */
@@ -298,6 +314,70 @@ static void case_metrics(void)
 
 /* ---- ranks that disagree ------------------------------------------------- */
 
+/* A model of our own buffers, built, and an optimizer for it. */
+static void open_large(rig_t *r, size_t elements, float *data, float *grad)
+{
+    *r = (rig_t){0};
+    OK(accel_model_create(accel, &r->model));
+    OK(accel_model_add(r->model,
+                       ACCEL_PARAM(.name = "w", .ndim = 1, .shape = {elements},
+                                   .data = data, .grad = grad),
+                       &r->w));
+    OK(accel_model_build(r->model));
+    OK(accel_optimizer_create(
+        ACCEL_OPTIMIZER(.kind = ACCEL_SGD, .lr = 1, .momentum = 0.5),
+        &r->optimizer));
+    rig_data(r, 1);
+}
+
+/* A prepare that fails, for shared memory on all ranks or for memory of its own
+ * on the last one, leaves nothing behind: the same objects are prepared later.
+ */
+static void case_no_memory(void)
+{
+    enum { ELEMENTS = 300000 };
+    float *data = calloc(ELEMENTS, sizeof *data);
+    float *grad = calloc(ELEMENTS, sizeof *grad);
+    struct rlimit old, tight;
+    rig_t r;
+
+    CHECK(data && grad);
+    open_large(&r, ELEMENTS, data, grad);
+    accel_prepare_options_t all = {.size = sizeof all,
+                                   .model = r.model,
+                                   .optimizer = r.optimizer,
+                                   .loader = r.loader};
+
+    CHECK(getrlimit(RLIMIT_FSIZE, &old) == 0);
+    tight = old;
+    tight.rlim_cur = 4096; /* nothing that exists can grow */
+    signal(SIGXFSZ, SIG_IGN);
+    CHECK(setrlimit(RLIMIT_FSIZE, &tight) == 0);
+    if (accel_size(accel) > 1) /* alone, none is needed */
+        CHECK(accel_prepare(accel, &all) == ACCEL_ERR_NOMEM);
+    CHECK(setrlimit(RLIMIT_FSIZE, &old) == 0);
+
+    no_moments = accel_is_last(accel);
+    CHECK(accel_prepare(accel, &all) == ACCEL_ERR_NOMEM);
+    no_moments = false;
+    CHECK(strstr(accel_last_error()->text, "moments of w"));
+
+    accel_backward_begin(accel);
+    CHECK(accel_backward_end(accel) == ACCEL_ERR_STATE);
+    CHECK(accel_optimizer_step(r.optimizer) == ACCEL_ERR_STATE);
+
+    OK(accel_prepare(accel, &all));
+    accel_backward_begin(accel);
+    for (size_t i = 0; i < ELEMENTS; i++)
+        grad[i] = 1;
+    OK(accel_backward_end(accel));
+    OK(accel_optimizer_step(r.optimizer));
+    CHECK(data[0] == -1 && data[ELEMENTS - 1] == -1);
+    rig_close(&r);
+    free(data);
+    free(grad);
+}
+
 static void case_other_model(void)
 {
     accel_model_t *model;
@@ -412,6 +492,7 @@ static const struct {
     {"second_model", case_second_model},
     {"together", case_together},
     {"metrics", case_metrics},
+    {"no_memory", case_no_memory},
     {"other_model", case_other_model},
     {"other_loader", case_other_loader},
     {"unprepared_loader", case_unprepared_loader},

@@ -55,6 +55,10 @@ everywhere() {
     }'
 }
 
+@test "a prepare that fails leaves nothing behind" {
+    everywhere no_memory
+}
+
 @test "16 bits on the wire come close, and all ranks stay alike" {
     local wire
     on 4 2 equal >exact
