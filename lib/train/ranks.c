@@ -124,6 +124,8 @@ static accel_status_t check_rows(const accel_t *accel,
                                  const accel_loader_t *loader,
                                  const accel_rows_t *mine, size_t *row)
 {
+    if (!loader)
+        return ax_fail_null("accel_gather_for_metrics", "loader");
     size_t have = ax_loader_rows(loader);
     size_t width = mine->width ? mine->width : 1;
 

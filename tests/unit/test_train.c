@@ -549,6 +549,11 @@ static void rows_for_metrics_leave_out_the_repeats(void **state)
         assert_null(none);
         assert_int_equal(n, 0);
     }
+    accel_rows_t none_here = {.dtype = ACCEL_F32};
+    assert_int_equal(
+        accel_gather_for_metrics(rig.accel, NULL, &none_here, &none, &n),
+        ACCEL_ERR_ARG);
+    assert_non_null(strstr(accel_last_error()->text, "loader is NULL"));
     rig_close(&rig);
 }
 
