@@ -238,22 +238,26 @@ static accel_status_t verify_file(ax_reader_t *r, size_t file)
 }
 
 /* The index is for people: only a full check looks at it. */
-static accel_status_t verify_index(const ax_manifest_t *m, const char *path)
+static accel_status_t verify_index(const ax_manifest_t *m, int dir,
+                                   const char *path)
 {
+    const ax_file_t index = {.name = "index.h5", .bytes = m->index_bytes};
     char file[PATH_MAX];
     uint64_t bytes, sum;
-    accel_status_t st = ax_ckpt_join(file, sizeof file, path, "index.h5");
+    accel_error_t error;
+    accel_status_t st = ax_ckpt_join(file, sizeof file, path, index.name);
 
     if (st == ACCEL_OK)
+        st = check_file(&index, dir, path, 0);
+    if (st == ACCEL_OK)
         st = ax_bulk_whole(file, &bytes, &sum);
-    if (st != ACCEL_OK)
+    if (st == ACCEL_OK && sum != m->index_sum)
+        st = ax_fail(ACCEL_ERR_CORRUPT,
+                     "%s: index.h5 is damaged: wrong checksum", path);
+    if (st != ACCEL_ERR_CORRUPT)
         return st;
-    if (bytes != m->index_bytes || sum != m->index_sum)
-        return ax_fail(ACCEL_ERR_CORRUPT,
-                       "%s: index.h5 is damaged: %" PRIu64 " bytes of %" PRIu64
-                       ", or a wrong checksum; the shards are not concerned",
-                       path, bytes, m->index_bytes);
-    return ACCEL_OK;
+    ax_error_get(&error);
+    return ax_fail(st, "%s; the shards are not concerned", error.text);
 }
 
 accel_status_t ax_ckpt_verify_part(const char *path, const uint64_t *step,
@@ -277,7 +281,7 @@ accel_status_t ax_ckpt_verify_part(const char *path, const uint64_t *step,
          f += (size_t)parts)
         st = verify_file(&reader, f);
     if (st == ACCEL_OK && part == 0)
-        st = verify_index(&m, path);
+        st = verify_index(&m, dir, path);
     ax_reader_close(&reader);
     if (dir >= 0)
         close(dir);
