@@ -70,6 +70,8 @@ static accel_status_t make_dirs(const char *dir)
 
     if (bytes >= sizeof path)
         return ax_fail_sys(ACCEL_ERR_IO, ENAMETOOLONG, "ckpt: %.80s...", dir);
+    if (dir[0] == '/')
+        parent[0] = '/';
     for (size_t i = 1; st == ACCEL_OK && i <= bytes; i++) {
         if ((dir[i] != '/' && dir[i] != '\0') || dir[i - 1] == '/')
             continue;

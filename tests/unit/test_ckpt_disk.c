@@ -2,7 +2,30 @@
 #include "unit/ckpt_dir.h"
 
 #include <dirent.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+
+/* Directories whose fsync(2) is recorded, and one that only seems to be made.
+ */
+static char synced[512];
+static const char *pretended;
+
+int mkdir(const char *path, mode_t mode)
+{
+    if (pretended && strncmp(path, pretended, strlen(pretended)) == 0)
+        return 0;
+    return (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+}
+
+int fsync(int fd)
+{
+    char link[64];
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, synced, sizeof synced - 1);
+    synced[n > 0 ? n : 0] = '\0';
+    return (int)syscall(SYS_fsync, fd);
+}
 
 /* ---- round trips ---- */
 
@@ -495,6 +518,27 @@ static void bad_reads_are_refused(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, drop_dir)
 
+/* A new name is durable once its own parent is. */
+static void the_parent_of_a_new_directory_is_synced(void **state)
+{
+    char here[PATH_MAX], temp[128];
+
+    (void)state;
+    assert_non_null(getcwd(here, sizeof here));
+    const struct {
+        const char *path, *parent;
+    } cases[] = {{"/accel-nowhere", "/"}, {"accel-nowhere", here}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        pretended = cases[i].path;
+        assert_int_equal(ax_commit_begin(cases[i].path, 1, 0, temp), ACCEL_OK);
+        assert_string_equal(synced, cases[i].parent);
+    }
+    pretended = NULL;
+    assert_int_equal(ax_commit_begin(in_dir("below"), 1, 0, temp), ACCEL_OK);
+    assert_string_equal(synced, dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -510,6 +554,7 @@ int main(void)
         TEST(a_complete_step_is_not_replaced),
         TEST(a_damaged_step_makes_way),
         TEST(leftovers_are_swept),
+        TEST(the_parent_of_a_new_directory_is_synced),
         TEST(modes_follow_the_umask),
         TEST(bad_calls_are_refused),
         TEST(bad_reads_are_refused),
