@@ -219,6 +219,8 @@ static void take_stop(accel_t *accel, int wanted)
 /* Looks at the gradients once, with all ranks. Collective. */
 static accel_status_t decide(accel_t *accel, ax_where_t where)
 {
+    if (accel->verdict.known)
+        return ACCEL_OK;
     double fields[FIELDS] = {
         [STOP] = ax_stop_wanted(),
         [MICRO] = accel->micro,
@@ -228,8 +230,6 @@ static accel_status_t decide(accel_t *accel, ax_where_t where)
     };
     accel_status_t st;
 
-    if (accel->verdict.known)
-        return ACCEL_OK;
     inspect(accel, fields);
     fields[NORM_LEAST] = -fields[NORM];
     ax_comm_where(accel->comm, where);

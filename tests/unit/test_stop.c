@@ -4,9 +4,33 @@
 
 #include "train/train_priv.h"
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+/* The library's clocks, which a test may set forward, in seconds. */
+static time_t steps_ahead, wall_ahead;
+
+int clock_gettime(clockid_t id, struct timespec *now)
+{
+    int rc = (int)syscall(SYS_clock_gettime, id, now);
+
+    if (rc == 0 && id == CLOCK_MONOTONIC)
+        now->tv_sec += steps_ahead;
+    return rc;
+}
+
+time_t time(time_t *out)
+{
+    struct timespec now;
+
+    syscall(SYS_clock_gettime, CLOCK_REALTIME, &now);
+    now.tv_sec += wall_ahead;
+    if (out)
+        *out = now.tv_sec;
+    return now.tv_sec;
+}
 
 static volatile sig_atomic_t own_calls;
 static volatile sig_atomic_t own_pid;
@@ -225,6 +249,35 @@ static void the_end_of_the_job_stops(void **state)
     unsetenv("SLURM_JOB_END_TIME");
 }
 
+/* One step took 6400 seconds, which 44 short ones make half forgotten: with
+ * 2400 left another such step might not fit. Clipping in the program makes no
+ * second step of one. */
+static void a_long_step_is_forgotten_slowly(void **state)
+{
+    char text[32];
+    rig_t rig;
+
+    (void)state;
+    snprintf(text, sizeof text, "%lld", (long long)time(NULL) + 100000);
+    setenv("SLURM_JOB_END_TIME", text, 1);
+    rig_open(&rig, &(rig_options_t){0});
+    rig_train(&rig, 1);
+    steps_ahead += 6400;
+    for (int i = 0; i < 46; i++) {
+        if (i == 45)
+            wall_ahead = 100000 - 90 - 2400;
+        assert_false(accel_should_stop(rig.accel));
+        rig_backward(&rig, 1);
+        OK(accel_clip_grad_norm(rig.accel, 1, NULL));
+        OK(accel_optimizer_step(rig.optimizer));
+        OK(accel_optimizer_zero_grad(rig.optimizer));
+    }
+    assert_true(accel_should_stop(rig.accel));
+    rig_close(&rig);
+    steps_ahead = wall_ahead = 0;
+    unsetenv("SLURM_JOB_END_TIME");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +289,7 @@ int main(void)
         cmocka_unit_test(a_signal_that_comes_again_later_ends_it),
         cmocka_unit_test(a_signal_that_comes_again_is_the_programs),
         cmocka_unit_test(the_end_of_the_job_stops),
+        cmocka_unit_test(a_long_step_is_forgotten_slowly),
     };
 
     unsetenv("ACCEL_END_TIME");
