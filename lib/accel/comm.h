@@ -66,6 +66,31 @@ ACCEL_API accel_status_t accel_comm_open(accel_job_t *job,
  */
 ACCEL_API void accel_comm_close(accel_comm_t *comm);
 
+/*
+ * Parts of a communicator, each with ranks of its own, numbered by `key` and,
+ * where keys are equal, by their rank in `comm`. Ranks with the same `color`
+ * are in one part; with a negative color a rank is in none and *out is NULL.
+ * Collective on `comm`; on failure *out is NULL on every rank of it.
+ *
+ * A part is a communicator like any other: it has its own sequence of
+ * operations, its own memory (accel_alloc() of it is not the heap of `comm`)
+ * and its own faults, whose texts name ranks by their number in the job. It
+ * may be closed before or after `comm`, but before the job. It takes two
+ * descriptors and a descriptor for each rank of its node.
+ */
+ACCEL_API accel_status_t accel_comm_split(accel_comm_t *comm, int color,
+                                          int key, accel_comm_t **out);
+
+/* The ranks of my node, in their order. Collective on `comm`. */
+ACCEL_API accel_status_t accel_comm_split_node(accel_comm_t *comm,
+                                               accel_comm_t **out);
+
+/* The ranks that have my place on their nodes: the first of each node, the
+ * second, and so on. A node with fewer ranks is not in the later ones.
+ * Collective on `comm`. */
+ACCEL_API accel_status_t accel_comm_split_across(accel_comm_t *comm,
+                                                 accel_comm_t **out);
+
 ACCEL_API int accel_comm_rank(const accel_comm_t *comm);
 ACCEL_API int accel_comm_size(const accel_comm_t *comm);
 

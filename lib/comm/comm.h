@@ -60,7 +60,8 @@ typedef enum ax_where {
  */
 ax_where_t ax_comm_where(accel_comm_t *comm, ax_where_t where);
 
-/* The job it was opened with: ranks' nodes for error texts. */
-accel_job_t *ax_comm_job(const accel_comm_t *comm);
+/* My rank among those on my node, and how many they are. Local. */
+int ax_comm_local_rank(const accel_comm_t *comm);
+int ax_comm_local_size(const accel_comm_t *comm);
 
 #endif

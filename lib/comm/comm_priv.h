@@ -4,10 +4,10 @@
  * Every collective goes through ax_enter(): publish the call, meet the ranks
  * of the node, compare, and between nodes let the leaders compare. Then the
  * data moves, in chunks that fit the slots of the segment; all ranks cut the
- * same chunks. comm.c opens and closes; enter.c compares; wait.c waits;
- * fault.c says what went wrong; node.c and inter.c move data inside a node
- * and between nodes; ops.c and reduce.c hold the public operations, heap.c the
- * memory.
+ * same chunks. comm.c, open.c and split.c open and close; enter.c compares;
+ * wait.c waits; fault.c says what went wrong; node.c and inter.c move data
+ * inside a node and between nodes; ops.c and reduce.c hold the public
+ * operations, heap.c the memory.
  */
 #ifndef AX_COMM_PRIV_H
 #define AX_COMM_PRIV_H
@@ -22,6 +22,7 @@
 #define AX_CALL_LIST(X)                                                        \
     X(NONE, "nothing")                                                         \
     X(OPEN, "accel_comm_open")                                                 \
+    X(SPLIT, "accel_comm_split")                                               \
     X(BARRIER, "barrier")                                                      \
     X(BROADCAST, "broadcast")                                                  \
     X(ALLREDUCE, "all-reduce")                                                 \
@@ -57,6 +58,9 @@ struct accel_comm {
     int rank, size;
     int local_rank, local_size;
     int node, nodes;
+    int *named;         /* each rank's rank in the job: for error texts */
+    int *job_node;      /* the job's number of each node */
+    int *node_of;       /* the node of each rank */
     int *position;      /* of each rank, ordered by node, then local rank */
     int *node_first;    /* position of each node's first rank; [nodes]: size */
     int *rank_at;       /* the rank at each position */
@@ -111,8 +115,69 @@ static inline int ax_rail_rank(const accel_comm_t *c, int node)
     return c->rank_at[c->node_first[node] + c->local_rank];
 }
 
+static inline int ax_node_of(const accel_comm_t *c, int rank)
+{
+    return c->node_of[rank];
+}
+
+static inline int ax_local_of(const accel_comm_t *c, int rank)
+{
+    return c->position[rank] - c->node_first[c->node_of[rank]];
+}
+
+/* A rank as texts name it: all communicators of a job name it alike. */
+static inline int ax_named(const accel_comm_t *c, int rank)
+{
+    return c->named[rank];
+}
+
+static inline const char *ax_who(const accel_comm_t *c, int rank, char *buffer,
+                                 size_t bytes)
+{
+    return ax_job_who(c->job, ax_named(c, rank), buffer, bytes);
+}
+
+static inline const char *ax_node_name(const accel_comm_t *c, int node)
+{
+    return accel_job_node_name(c->job, c->job_node[node]);
+}
+
 /* Ranks that an error text lists at most; it has no room for more. */
 #define AX_RANKS_SHOWN 1024
+
+/* ---- comm.c, open.c, split.c
+ * ------------------------------------------------------------
+ */
+
+/* Who makes up a communicator. */
+typedef struct ax_members {
+    accel_job_t *job;
+    const accel_settings_t *settings;
+    int rank, size;
+    const int *named; /* each rank's rank in the job; NULL: the same */
+} ax_members_t;
+
+/* A communicator that has met nobody yet. ax_comm_destroy() does not speak to
+ * others; accel_comm_close() does. */
+accel_status_t ax_comm_create(const ax_members_t *members, accel_comm_t **out);
+void ax_comm_destroy(accel_comm_t *c);
+
+/* How one is opened: its ranks hear of each other through the job's exchange
+ * or through a parent, all of whose ranks then take part. */
+typedef struct ax_opening {
+    accel_job_t *job;
+    accel_comm_t *comm;   /* NULL: I am in no part of the split */
+    accel_comm_t *parent; /* NULL: the job's exchange */
+    const int *in_parent; /* the parent's number of each rank */
+    size_t *offsets;      /* room for the parent's ranks and one more */
+    char *all;
+    int listen_fd;
+} ax_opening_t;
+
+/* All that is needed until the ranks can work together. `mine`: whether this
+ * rank could make o->comm. On failure that is still the caller's to close.
+ * Collective on all that take part. */
+accel_status_t ax_comm_meet(ax_opening_t *o, accel_status_t mine);
 
 /* ---- enter.c ----------------------------------------------------------------
  */
@@ -203,7 +268,7 @@ void ax_append_ranks(char *text, size_t room, const bool *flags, int size);
 /* Are they the same operation on the same data? */
 bool ax_same_call(const ax_call_t *a, const ax_call_t *b);
 
-/* The calls of all ranks of `which`, those that are alike put together. */
+/* The calls of all of `ranks`, those that are alike put together. */
 void ax_calls_text(const accel_comm_t *c, const ax_call_t *calls, int count,
                    const int *ranks, char *text, size_t room);
 
@@ -274,6 +339,7 @@ void ax_inter_tell(accel_comm_t *c, const ax_fault_t *fault);
 /* Appends whom `wait` is for. */
 void ax_inter_late(const accel_comm_t *c, const ax_wait_t *wait, char *text,
                    size_t room);
+/* `flags`: of the ranks as texts name them, AX_RANKS_SHOWN of them. */
 void ax_inter_waiting(const accel_comm_t *c, bool *flags);
 uint64_t ax_inter_last(const accel_comm_t *c, int node);
 
@@ -342,6 +408,16 @@ typedef struct ax_parts {
     size_t each;
     const size_t *offsets; /* of `size` + 1 ranks; NULL: rank * each */
 } ax_parts_t;
+
+/* As ax_comm_allgather_bytes(), within an operation; `offsets` has room for
+ * all ranks and one more. */
+accel_status_t ax_gather_bytes(accel_comm_t *c, const void *data, size_t bytes,
+                               char **all, size_t *offsets);
+
+/* Parts of all ranks to `root`, or to all (-1), as c->call says. */
+accel_status_t ax_gather_parts(accel_comm_t *c, const char *send, char *recv,
+                               const ax_parts_t *parts, int root,
+                               accel_status_t mine);
 
 const char *ax_call_name(int kind);
 

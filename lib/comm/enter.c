@@ -144,8 +144,7 @@ static accel_status_t take_verdict(const accel_comm_t *c, int status, int rank,
     if (rank == c->rank) /* my own record is still there, and better */
         return (accel_status_t)status;
     return ax_fail((accel_status_t)status, "%s: %.*s",
-                   ax_job_who(c->job, rank, who, sizeof who), AX_SEG_TEXT,
-                   text);
+                   ax_who(c, rank, who, sizeof who), AX_SEG_TEXT, text);
 }
 
 static accel_status_t meet_node(accel_comm_t *c)

@@ -60,8 +60,7 @@ static accel_status_t count_pending(accel_comm_t *c, int *pending)
             return ax_raise(c, ACCEL_ERR_PROTO,
                             "comm: a message of %zu bytes from node %s, "
                             "expected %zu",
-                            m->req.bytes, accel_job_node_name(c->job, m->node),
-                            m->least);
+                            m->req.bytes, ax_node_name(c, m->node), m->least);
         x->awaited[m->node] = true;
         ++*pending;
     }
@@ -97,8 +96,8 @@ accel_status_t ax_inter_room(accel_comm_t *c, size_t bytes)
     char *more = realloc(x->room, bytes);
     if (!more)
         return ax_raise(c, ACCEL_ERR_NOMEM,
-                        "comm: rank %d has no memory for %zu bytes", c->rank,
-                        bytes);
+                        "comm: rank %d has no memory for %zu bytes",
+                        ax_named(c, c->rank), bytes);
     x->room = more;
     x->room_bytes = bytes;
     return ACCEL_OK;

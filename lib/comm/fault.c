@@ -147,14 +147,22 @@ accel_status_t ax_raise(accel_comm_t *c, accel_status_t status,
 
 static uint64_t last_of(const accel_comm_t *c, int rank)
 {
-    int node = accel_job_node_of(c->job, rank);
+    int node = ax_node_of(c, rank);
 
     if (node == c->node) {
-        int local = accel_job_local_rank_of(c->job, rank);
+        int local = ax_local_of(c, rank);
         return atomic_load_explicit(&ax_line(c->seg, local)->last,
                                     memory_order_acquire);
     }
     return c->inter ? ax_inter_last(c, node) : 0;
+}
+
+/* How many ranks of the job a text can name. */
+static int ranks_shown(const accel_comm_t *c)
+{
+    int size = accel_job_size(c->job);
+
+    return size < AX_RANKS_SHOWN ? size : AX_RANKS_SHOWN;
 }
 
 /* " (its last: barrier #3); ranks 0 2 were waiting in it", as far as this
@@ -163,22 +171,23 @@ static void append_who_waits(const accel_comm_t *c, int gone, char *text,
                              size_t room)
 {
     bool flags[AX_RANKS_SHOWN] = {false};
-    int size = c->size < AX_RANKS_SHOWN ? c->size : AX_RANKS_SHOWN;
+    int size = ranks_shown(c);
     uint64_t now = AX_LAST(c->call.kind, c->call.seq);
     char last[64];
 
     if (c->inter)
         ax_inter_waiting(c, flags);
     for (int r = 0; r < c->local_size; r++) {
-        int rank = ax_rank_here(c, r);
-        if (rank < size)
-            flags[rank] = last_of(c, rank) == now;
+        int rank = ax_rank_here(c, r), name = ax_named(c, rank);
+        if (name < size)
+            flags[name] = last_of(c, rank) == now;
     }
-    if (gone >= 0 && (gone >= size || !flags[gone]))
+    int its = gone < 0 ? -1 : ax_named(c, gone);
+    if (gone >= 0 && (its >= size || !flags[its]))
         ax_append(text, room, " (its last: %s)",
                   ax_last_text(last_of(c, gone), last, sizeof last));
-    if (gone >= 0 && gone < size)
-        flags[gone] = false;
+    if (gone >= 0 && its < size)
+        flags[its] = false;
     int waiting = 0;
     for (int r = 0; r < size; r++)
         waiting += flags[r];
@@ -193,7 +202,7 @@ accel_status_t ax_raise_gone(accel_comm_t *c, int rank, const char *how)
     uint64_t now = AX_LAST(c->call.kind, c->call.seq);
 
     snprintf(text, sizeof text, "comm: %s is gone (%s) during %s",
-             ax_job_who(c->job, rank, who, sizeof who), how,
+             ax_who(c, rank, who, sizeof who), how,
              ax_last_text(now, call, sizeof call));
     append_who_waits(c, rank, text, sizeof text);
     return ax_raise(c, ACCEL_ERR_PEER, "%s", text);
@@ -206,7 +215,7 @@ accel_status_t ax_raise_left(accel_comm_t *c, int rank)
 
     snprintf(text, sizeof text,
              "comm: %s has left (accel_comm_close) while others are in %s",
-             ax_job_who(c->job, rank, who, sizeof who),
+             ax_who(c, rank, who, sizeof who),
              ax_last_text(now, call, sizeof call));
     append_who_waits(c, rank, text, sizeof text);
     return ax_raise(c, ACCEL_ERR_PEER, "%s", text);
@@ -227,7 +236,7 @@ static void append_missing(const accel_comm_t *c, const ax_wait_t *wait,
         int rank = ax_rank_here(c, r);
         if (missing++ < 3)
             ax_append(text, room, "%s%s (last: %s)", missing > 1 ? ", " : "",
-                      ax_job_who(c->job, rank, who, sizeof who),
+                      ax_who(c, rank, who, sizeof who),
                       ax_last_text(last_of(c, rank), last, sizeof last));
     }
     if (missing > 3)
@@ -248,7 +257,7 @@ accel_status_t ax_raise_late(accel_comm_t *c, const ax_wait_t *wait)
         append_missing(c, wait, text, sizeof text);
     else
         ax_append(text, sizeof text, "%s, which waits for other nodes",
-                  ax_job_who(c->job, ax_rank_here(c, 0), who, sizeof who));
+                  ax_who(c, ax_rank_here(c, 0), who, sizeof who));
     append_who_waits(c, -1, text, sizeof text);
     ax_append(text, sizeof text, "; setting timeout=%llu",
               (unsigned long long)(c->timeout_ns / 1000000000u));
@@ -314,16 +323,15 @@ void ax_calls_text(const accel_comm_t *c, const ax_call_t *calls, int count,
             if (same_arguments(&calls[i], &calls[j]) &&
                 calls[i].status == calls[j].status) {
                 said[j] = true;
-                if (ranks[j] < AX_RANKS_SHOWN)
-                    alike[ranks[j]] = true;
+                if (ax_named(c, ranks[j]) < AX_RANKS_SHOWN)
+                    alike[ax_named(c, ranks[j])] = true;
             }
         int count_alike = 0;
         for (int r = 0; r < AX_RANKS_SHOWN; r++)
             count_alike += alike[r];
         ax_append(text, room, "%srank%s ", i ? "; " : "",
                   count_alike > 1 ? "s" : "");
-        ax_append_ranks(text, room, alike,
-                        c->size < AX_RANKS_SHOWN ? c->size : AX_RANKS_SHOWN);
+        ax_append_ranks(text, room, alike, ranks_shown(c));
         ax_append(text, room, ": ");
         append_call(text, room, &calls[i]);
     }

@@ -206,7 +206,7 @@ static accel_status_t raise_differ(accel_comm_t *c)
         return ax_raise(c, ACCEL_ERR_NOMEM,
                         "comm: the ranks disagree, and rank %d has no memory "
                         "to say how",
-                        c->rank);
+                        ax_named(c, c->rank));
     ax_call_t *of = x->calls + size;
     int *ranks = (int *)(void *)(of + size);
     if ((st = swap_calls(c, x->calls)) != ACCEL_OK)

@@ -15,6 +15,7 @@ lib_libaccel_core_la_SOURCES += \
 	lib/comm/model.h \
 	lib/comm/news.c \
 	lib/comm/node.c \
+	lib/comm/open.c \
 	lib/comm/ops.c \
 	lib/comm/plan.c \
 	lib/comm/plan.h \
@@ -22,6 +23,7 @@ lib_libaccel_core_la_SOURCES += \
 	lib/comm/plan_move.c \
 	lib/comm/plan_priv.h \
 	lib/comm/reduce.c \
+	lib/comm/split.c \
 	lib/comm/wait.c
 
 unit_tests += tests/unit/test_plan
@@ -41,7 +43,13 @@ tests_unit_test_comm_SOURCES = tests/unit/test_comm.c tests/unit/ranks.h \
 tests_unit_test_comm_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_comm_LDADD = $(unit_ldadd)
 
-dist_man_MANS += man/accel_comm.3
+unit_tests += tests/unit/test_split
+tests_unit_test_split_SOURCES = tests/unit/test_split.c tests/unit/ranks.h \
+	tests/multi/sweep.c tests/multi/sweep.h
+tests_unit_test_split_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_split_LDADD = $(unit_ldadd)
+
+dist_man_MANS += man/accel_comm.3 man/accel_comm_split.3
 
 multi_tests += tests/multi/comm.bats
 cluster_tests += tests/cluster/comm.bats

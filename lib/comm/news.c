@@ -140,7 +140,7 @@ static int blame(const accel_comm_t *c, int k, uint64_t *last)
     *last = rank < 0 ? peer->last : peer->waits_last;
     if (rank < 0)
         return c->rank_at[c->node_first[k]];
-    return accel_job_node_of(c->job, rank) == c->node ? -1 : rank;
+    return ax_node_of(c, rank) == c->node ? -1 : rank;
 }
 
 /* Tells the others that this node waits, and for whom. */
@@ -194,8 +194,7 @@ static accel_status_t hear(accel_comm_t *c, const ax_news_t *news)
     peer->waits_for = news->rank < c->size ? news->rank : -1;
     peer->waits_last = news->rank_last;
     peer->waits_ns = ax_now_ns();
-    if (peer->waits_for < 0 ||
-        accel_job_node_of(c->job, peer->waits_for) != news->node)
+    if (peer->waits_for < 0 || ax_node_of(c, peer->waits_for) != news->node)
         peer->last = news->last; /* all of its own have come */
     return ACCEL_OK;
 }
@@ -236,7 +235,7 @@ static accel_status_t look_at_peer(accel_comm_t *c, const ax_wait_t *wait,
     if (broken && !peer->failed_ns) {
         peer->failed_ns = now;
         ax_log(AX_LOG_DEBUG, "comm: the connection to %s: %s",
-               ax_job_who(c->job, leader, who, sizeof who), broken);
+               ax_who(c, leader, who, sizeof who), broken);
     }
     if (peer->left_ns) {
         uint64_t since = peer->left_ns;
@@ -307,8 +306,8 @@ void ax_inter_waiting(const accel_comm_t *c, bool *flags)
         if (k == c->node || !has_come(c, k))
             continue;
         for (int p = c->node_first[k]; p < c->node_first[k + 1]; p++)
-            if (c->rank_at[p] < AX_RANKS_SHOWN)
-                flags[c->rank_at[p]] = true;
+            if (ax_named(c, c->rank_at[p]) < AX_RANKS_SHOWN)
+                flags[ax_named(c, c->rank_at[p])] = true;
     }
 }
 
@@ -330,7 +329,7 @@ void ax_inter_late(const accel_comm_t *c, const ax_wait_t *wait, char *text,
             first = first < 0 ? rank : first;
             if (shown++ < 3)
                 ax_append(text, room, "%s%s (last: %s)", shown > 1 ? ", " : "",
-                          ax_job_who(c->job, rank, who, sizeof who),
+                          ax_who(c, rank, who, sizeof who),
                           ax_last_text(its_last, last, sizeof last));
         }
     if (shown > 3)

@@ -58,11 +58,10 @@ static void copy_wanted(const wanted_t *w, const char *from, size_t first,
 static accel_status_t broadcast_chunk(accel_comm_t *c, const wanted_t *wanted,
                                       size_t first, size_t n, int root)
 {
-    int node = accel_job_node_of(c->job, root);
+    int node = ax_node_of(c, root);
     bool here = node == c->node;
-    char *from =
-        here ? ax_slot(c->seg, accel_job_local_rank_of(c->job, root), c->turn)
-             : ax_out(c->seg, c->turn);
+    char *from = here ? ax_slot(c->seg, ax_local_of(c, root), c->turn)
+                      : ax_out(c->seg, c->turn);
     accel_status_t st;
 
     if (c->nodes > 1) {
@@ -196,8 +195,7 @@ static accel_status_t gather_nodes(accel_comm_t *c, const ax_parts_t *parts,
         }
     }
     offsets[c->nodes] = at;
-    return ax_inter_gather(c, out, offsets,
-                           root < 0 ? -1 : accel_job_node_of(c->job, root),
+    return ax_inter_gather(c, out, offsets, root < 0 ? -1 : ax_node_of(c, root),
                            false);
 }
 
@@ -228,9 +226,9 @@ static size_t longest_part(const accel_comm_t *c, const ax_parts_t *parts)
     return longest;
 }
 
-static accel_status_t gather_parts(accel_comm_t *c, const char *send,
-                                   char *recv, const ax_parts_t *parts,
-                                   int root, accel_status_t mine)
+accel_status_t ax_gather_parts(accel_comm_t *c, const char *send, char *recv,
+                               const ax_parts_t *parts, int root,
+                               accel_status_t mine)
 {
     size_t longest = mine == ACCEL_OK ? longest_part(c, parts) : 0;
     size_t most = c->nodes > 1 ? c->seg->slot_bytes / (size_t)c->size
@@ -281,7 +279,7 @@ accel_status_t accel_comm_allgather(accel_comm_t *c, const void *send,
         mine = ax_check_buffers(send, parts.each, recv,
                                 parts.each * (size_t)c->size, place);
     }
-    return ax_end(c, gather_parts(c, send, recv, &parts, -1, mine));
+    return ax_end(c, ax_gather_parts(c, send, recv, &parts, -1, mine));
 }
 
 accel_status_t accel_comm_gather(accel_comm_t *c, const void *send, void *recv,
@@ -307,12 +305,12 @@ accel_status_t accel_comm_gather(accel_comm_t *c, const void *send, void *recv,
         mine = ax_check_buffers(send, parts.each, get ? recv : NULL,
                                 get ? parts.each * (size_t)c->size : 0, place);
     }
-    return ax_end(c, gather_parts(c, send, recv, &parts, root, mine));
+    return ax_end(c, ax_gather_parts(c, send, recv, &parts, root, mine));
 }
 
 /* Sizes first; then all know how much memory to take, and can fail alike. */
-static accel_status_t gather_bytes(accel_comm_t *c, const void *data,
-                                   size_t bytes, char **all, size_t *offsets)
+accel_status_t ax_gather_bytes(accel_comm_t *c, const void *data, size_t bytes,
+                               char **all, size_t *offsets)
 {
     ax_parts_t sizes = {.each = sizeof bytes};
     accel_status_t st, mine = ACCEL_OK;
@@ -320,8 +318,8 @@ static accel_status_t gather_bytes(accel_comm_t *c, const void *data,
     c->call = (ax_call_t){.kind = AX_CALL_GATHER_BYTES};
     if (bytes && !data)
         mine = ax_fail(ACCEL_ERR_ARG, "comm: %zu bytes at NULL", bytes);
-    st = gather_parts(c, (const char *)&bytes, (char *)(offsets + 1), &sizes,
-                      -1, mine);
+    st = ax_gather_parts(c, (const char *)&bytes, (char *)(offsets + 1), &sizes,
+                         -1, mine);
     if (st != ACCEL_OK)
         return st;
     offsets[0] = 0;
@@ -339,7 +337,7 @@ static accel_status_t gather_bytes(accel_comm_t *c, const void *data,
         return st;
     ax_parts_t parts = {.offsets = offsets};
     c->call = (ax_call_t){.kind = AX_CALL_GATHER_BYTES};
-    return gather_parts(c, data, *all, &parts, -1, ACCEL_OK);
+    return ax_gather_parts(c, data, *all, &parts, -1, ACCEL_OK);
 }
 
 accel_status_t ax_comm_allgather_bytes(accel_comm_t *c, const void *data,
@@ -357,8 +355,9 @@ accel_status_t ax_comm_allgather_bytes(accel_comm_t *c, const void *data,
     if (!table)
         /* a rank without room for a few numbers cannot go on */
         return ax_end(c, ax_raise(c, ACCEL_ERR_NOMEM,
-                                  "comm: rank %d has no memory left", c->rank));
-    st = gather_bytes(c, data, bytes, &memory, table);
+                                  "comm: rank %d has no memory left",
+                                  ax_named(c, c->rank)));
+    st = ax_gather_bytes(c, data, bytes, &memory, table);
     if (st != ACCEL_OK) {
         free(table);
         free(memory);

@@ -1,6 +1,8 @@
 /* See sweep.h. */
 #include "multi/sweep.h"
 
+#include "comm/comm_priv.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -379,7 +381,7 @@ static void try_agree(void)
         mine = ax_fail(ACCEL_ERR_IO, "room: the disk is full");
     if (ax_comm_agree(comm, mine) != ACCEL_ERR_IO)
         die("agree did not carry the error");
-    snprintf(want, sizeof want, "rank %d on ", bad);
+    snprintf(want, sizeof want, "rank %d on ", ax_named(comm, bad));
     const char *text = accel_last_error()->text;
     if (!strstr(text, "the disk is full") ||
         (rank != bad && strncmp(text, want, strlen(want)) != 0))

@@ -669,7 +669,7 @@ static void lowest_error_wins(rank_of_t *me)
                         : strncmp(text, "rank 1 on ", 10) == 0);
     CHECK(strstr(text, "ckpt: disk full") != NULL);
     CHECK(ax_comm_agree(me->comm, ACCEL_OK) == ACCEL_OK);
-    CHECK(ax_comm_job(me->comm) == me->job);
+    CHECK(ax_comm_local_rank(me->comm) == accel_job_local_rank(me->job));
 }
 
 static void bytes_of_one_are_missing(rank_of_t *me)

@@ -1,0 +1,221 @@
+/* Opening a communicator: how its ranks find each other. */
+#include "comm/comm_priv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RECORD_VERSION 2
+#define SLOT_BYTES (128u << 10)
+
+/* What a rank publishes through the exchange. */
+struct record {
+    uint32_t version;
+    ax_meet_point_t point;
+    uint32_t bytes;
+    uint8_t data[AX_JOB_ENDPOINT_MAX - 64]; /* of several nodes: its address */
+};
+
+_Static_assert(sizeof(struct record) <= AX_JOB_ENDPOINT_MAX,
+               "the job's record has no room for this");
+
+/* What I publish: how to reach me. */
+static accel_status_t prepare(ax_opening_t *o, struct record *record)
+{
+    accel_comm_t *c = o->comm;
+    accel_status_t st;
+
+    *record = (struct record){.version = RECORD_VERSION};
+    st = ax_meet_listen(ax_is_leader(c), &record->point, &o->listen_fd);
+    if (st == ACCEL_OK && c->nodes > 1)
+        st =
+            ax_inter_open(c, record->data, sizeof record->data, &record->bytes);
+    return st;
+}
+
+/* What `rank`, as the exchange numbers it, has published. */
+static const void *published(const ax_opening_t *o, int rank, size_t *bytes)
+{
+    if (!o->parent)
+        return ax_job_endpoint(o->comm->job, rank, bytes);
+    *bytes = o->offsets[rank + 1] - o->offsets[rank];
+    return o->all + o->offsets[rank];
+}
+
+static accel_status_t record_of(const ax_opening_t *o, int rank,
+                                struct record *out)
+{
+    size_t bytes = 0;
+    const void *data =
+        published(o, o->in_parent ? o->in_parent[rank] : rank, &bytes);
+    size_t least = offsetof(struct record, data);
+
+    memset(out, 0, sizeof *out);
+    if (data && bytes >= least && bytes <= sizeof *out)
+        memcpy(out, data, bytes);
+    if (!data || bytes < least || out->version != RECORD_VERSION ||
+        out->bytes != bytes - least)
+        return ax_fail(ACCEL_ERR_PROTO,
+                       "comm: rank %d published a record of %zu bytes that "
+                       "this release does not know",
+                       ax_named(o->comm, rank), bytes);
+    return ACCEL_OK;
+}
+
+/* Everyone's record to everyone: through the job, which may be asked once
+ * only, or through the parent. A rank that cannot go on says why, so that all
+ * fail together and not each by itself. */
+static accel_status_t exchange(ax_opening_t *o, accel_status_t mine)
+{
+    struct record record = {0};
+    accel_status_t st;
+    size_t bytes = 0;
+
+    if (mine == ACCEL_OK && o->comm) {
+        mine = prepare(o, &record);
+        bytes = offsetof(struct record, data) + record.bytes;
+    }
+    if (mine != ACCEL_OK)
+        ax_log(AX_LOG_DEBUG, "%s", accel_last_error()->text);
+    if (!o->parent)
+        return mine == ACCEL_OK ? ax_job_exchange(o->job, &record, bytes)
+                                : ax_job_exchange_error(o->job, mine);
+    if ((st = ax_agree(o->parent, mine)) != ACCEL_OK)
+        return st;
+    return ax_gather_bytes(o->parent, &record, bytes, &o->all, o->offsets);
+}
+
+static accel_status_t join_node(ax_opening_t *o)
+{
+    accel_comm_t *c = o->comm;
+    struct record leader;
+    size_t most = SLOT_BYTES;
+    accel_status_t st;
+
+    st = record_of(o, ax_rank_here(c, 0), &leader);
+    if (st != ACCEL_OK)
+        return st;
+    /* a reduce-scatter has a few elements of every rank in a slot */
+    if (most < (size_t)c->size * 256)
+        most = (size_t)c->size * 256;
+    ax_seg_plan_t plan = {.me = c->local_rank,
+                          .ranks = c->local_size,
+                          .slot_bytes = most,
+                          .shared = c->nodes > 1,
+                          .timeout = (double)c->timeout_ns / 1e9};
+    if (plan.timeout > AX_MEET_SECONDS)
+        plan.timeout = AX_MEET_SECONDS;
+    return ax_seg_open(&plan, &leader.point, o->listen_fd, &c->seg);
+}
+
+/* Rails: rank i of each node talks to rank i of the others. */
+static accel_status_t connect_rail(ax_opening_t *o)
+{
+    accel_comm_t *c = o->comm;
+    struct record record;
+    accel_status_t st = ACCEL_OK;
+
+    for (int k = 0; k < c->nodes && st == ACCEL_OK; k++) {
+        int rank = ax_rail_rank(c, k);
+        if (k == c->node || (st = record_of(o, rank, &record)) != ACCEL_OK)
+            continue;
+        st = ax_inter_connect(c, rank, record.data, record.bytes);
+    }
+    return st;
+}
+
+/* The number comes first: who cannot connect to all still tells the others. */
+static accel_status_t join_nodes(ax_opening_t *o)
+{
+    accel_comm_t *c = o->comm;
+    struct record record;
+    accel_status_t st;
+
+    if ((st = record_of(o, c->rank_at[0], &record)) != ACCEL_OK)
+        return st;
+    if ((st = ax_inter_start(c, record.point.nonce)) != ACCEL_OK)
+        return st;
+    return c->local_rank < c->rails ? connect_rail(o) : ACCEL_OK;
+}
+
+/* The node is joined; now all hear that all have come so far. */
+static accel_status_t meet(ax_opening_t *o)
+{
+    accel_comm_t *c = o->comm;
+    accel_status_t st = ACCEL_OK;
+
+    c->call = (ax_call_t){.kind = AX_CALL_OPEN};
+    if (c->inter && (st = join_nodes(o)) != ACCEL_OK) {
+        accel_error_t error;
+        char who[96];
+        ax_error_get(&error);
+        return ax_raise(c, st, "%s: %s", ax_who(c, c->rank, who, sizeof who),
+                        error.text);
+    }
+    if ((st = ax_enter(c, st)) == ACCEL_OK && c->inter)
+        ax_inter_settle(c);
+    return st;
+}
+
+/* A part that could not be joined ends the whole split. */
+static accel_status_t agree(const ax_opening_t *o, accel_status_t st)
+{
+    return o->parent ? ax_agree(o->parent, st) : st;
+}
+
+static void describe(accel_comm_t *c)
+{
+    snprintf(c->transport, sizeof c->transport, "%s",
+             c->nodes == 1 ? "none: one node" : ax_inter_about(c));
+    ax_log(AX_LOG_INFO, "comm: %d ranks on %d nodes; between nodes: %s",
+           c->size, c->nodes, c->transport);
+    if (c->nodes == 1 && c->rank == 0 &&
+        strcmp(ax_settings_str(c->settings, "debug"), "tuning") == 0)
+        ax_log(AX_LOG_REPORT, "tuning: one node: nothing to choose");
+}
+
+accel_status_t ax_comm_meet(ax_opening_t *o, accel_status_t mine)
+{
+    accel_status_t st;
+
+    o->listen_fd = -1;
+    if ((st = exchange(o, mine)) != ACCEL_OK)
+        goto out;
+    if ((st = agree(o, o->comm ? join_node(o) : ACCEL_OK)) != ACCEL_OK)
+        goto out;
+    if ((st = agree(o, o->comm ? meet(o) : ACCEL_OK)) != ACCEL_OK)
+        goto out;
+    if (o->comm)
+        describe(o->comm);
+out:
+    if (o->listen_fd >= 0)
+        close(o->listen_fd);
+    free(o->all);
+    o->all = NULL;
+    return st;
+}
+
+accel_status_t accel_comm_open(accel_job_t *job,
+                               const accel_settings_t *settings,
+                               accel_comm_t **out)
+{
+    ax_members_t all = {.job = job, .settings = settings};
+    ax_opening_t opening = {.job = job};
+    accel_status_t st;
+
+    if (!out)
+        return ax_fail(ACCEL_ERR_ARG, "comm: out is NULL");
+    *out = NULL;
+    if (!job || !settings)
+        return ax_fail(ACCEL_ERR_ARG, "comm: no %s (NULL)",
+                       job ? "settings" : "job");
+    all.rank = accel_job_rank(job);
+    all.size = accel_job_size(job);
+    st = ax_comm_create(&all, &opening.comm);
+    if ((st = ax_comm_meet(&opening, st)) != ACCEL_OK)
+        accel_comm_close(opening.comm);
+    else
+        *out = opening.comm;
+    return st;
+}
