@@ -14,8 +14,7 @@ struct ax_mod {
     const ax_module_t *module;
 };
 
-static const ax_mod_host_t host = {
-    .abi = AX_MOD_ABI, .fail = ax_fail, .log = ax_log};
+static const ax_mod_host_t host = {.fail = ax_fail, .log = ax_log};
 
 const ax_mod_host_t *ax_mod_host(void)
 {
@@ -97,7 +96,7 @@ static void *open_quietly(const char *path)
 }
 
 static accel_status_t check(const ax_module_t *module, const char *kind,
-                            const char *path)
+                            const char *name, const char *path)
 {
     if (!module)
         return ax_fail(ACCEL_ERR_UNSUPPORTED, "mod: %s is not an accel module",
@@ -110,6 +109,10 @@ static accel_status_t check(const ax_module_t *module, const char *kind,
     if (strcmp(module->kind, kind) != 0)
         return ax_fail(ACCEL_ERR_UNSUPPORTED, "mod: %s is a %s, not a %s", path,
                        module->kind, kind);
+    if (strcmp(module->name, name) != 0)
+        return ax_fail(ACCEL_ERR_UNSUPPORTED,
+                       "mod: %s holds the module %s, not %s", path,
+                       module->name, name);
     return ACCEL_OK;
 }
 
@@ -135,7 +138,7 @@ accel_status_t ax_mod_load(const char *kind, const char *name, ax_mod_t **out)
         return ax_fail(ACCEL_ERR_UNSUPPORTED, "mod: %s", dlerror());
     }
     mod->module = dlsym(mod->handle, "accel_module");
-    if ((st = check(mod->module, kind, path)) != ACCEL_OK) {
+    if ((st = check(mod->module, kind, name, path)) != ACCEL_OK) {
         ax_mod_unload(mod);
         return st;
     }

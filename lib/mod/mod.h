@@ -7,11 +7,10 @@
 
 #include "base/base.h"
 
-#define AX_MOD_ABI 1
+#define AX_MOD_ABI 2
 
 /* What the library lends to a module. */
 typedef struct ax_mod_host {
-    uint32_t abi;
     accel_status_t (*fail)(accel_status_t status, const char *format, ...)
         ACCEL_PRINTF(2, 3);
     void (*log)(ax_level_t level, const char *format, ...) ACCEL_PRINTF(2, 3);
@@ -22,7 +21,6 @@ typedef struct ax_module {
     uint32_t abi;     /* AX_MOD_ABI */
     const char *kind; /* "net" */
     const char *name; /* "ucx" */
-    const char *made; /* the release of the library it was made with */
     const void *ops;  /* by kind */
 } ax_module_t;
 
@@ -31,9 +29,9 @@ typedef struct ax_mod ax_mod_t;
 /*
  * Loads module `name` of `kind`. Looked for in $ACCEL_MODULE_DIR, beside the
  * library, and where it was installed. ACCEL_ERR_NOTFOUND: there is none;
- * ACCEL_ERR_UNSUPPORTED: it does not load or is of another release (the text
- * says why). Signal handlers that a module's libraries install while they
- * load are taken back: signals belong to the program.
+ * ACCEL_ERR_UNSUPPORTED: it does not load, is of another release or another
+ * module (the text says which). Signal handlers that a module's libraries
+ * install while they load are taken back: signals belong to the program.
  */
 accel_status_t ax_mod_load(const char *kind, const char *name, ax_mod_t **out);
 const ax_module_t *ax_mod_get(const ax_mod_t *mod);

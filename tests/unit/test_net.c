@@ -374,6 +374,33 @@ static void modules_that_do_not_fit_are_refused(void **state)
     setenv("ACCEL_MODULE_DIR", before, 1);
 }
 
+/* Under the name of another one. */
+static void a_module_is_what_its_file_says(void **state)
+{
+    char folder[] = "/tmp/accel-test-XXXXXX", path[64], real[4200];
+    const char *kept = getenv("ACCEL_MODULE_DIR");
+    char before[4096];
+    ax_mod_t *mod;
+
+    (void)state;
+    snprintf(before, sizeof before, "%s", kept ? kept : "");
+    snprintf(real, sizeof real, "%s/accel_ucx.so", before);
+    if (access(real, R_OK) != 0) {
+        print_message("not built with UCX: no module to load\n");
+        return;
+    }
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/accel_ibm.so", folder);
+    assert_int_equal(symlink(real, path), 0);
+    setenv("ACCEL_MODULE_DIR", folder, 1);
+    assert_int_equal(ax_mod_load("net", "ibm", &mod), ACCEL_ERR_UNSUPPORTED);
+    assert_null(mod);
+    assert_non_null(strstr(accel_last_error()->text, "module ucx, not ibm"));
+    unlink(path);
+    rmdir(folder);
+    setenv("ACCEL_MODULE_DIR", before, 1);
+}
+
 static void on_segv(int sig)
 {
     (void)sig;
@@ -440,6 +467,7 @@ int main(void)
         cmocka_unit_test(deaths_are_seen),
         cmocka_unit_test(open_files_are_asked_for),
         cmocka_unit_test(modules_that_do_not_fit_are_refused),
+        cmocka_unit_test(a_module_is_what_its_file_says),
         cmocka_unit_test(modules_leave_signals_alone),
     };
 
