@@ -94,7 +94,8 @@ static bool is_value_word(const char *word)
             ax_spec_parse(word, NULL, NULL, why, sizeof why));
 }
 
-int ax_option_check_program(const char *program)
+/* -1 after saying why, when `program` is a SPEC that was meant as a value. */
+static int check_program(const char *program)
 {
     char why[256];
 
@@ -128,7 +129,7 @@ static int on_accel(int val, const char *value, int remote)
         say(state.error);
         return -1;
     }
-    return ax_option_check_program(ax_cmdline_self()->program);
+    return check_program(ax_cmdline_self()->program);
 }
 
 int ax_option_register(spank_t spank)

@@ -58,17 +58,10 @@ int slurm_spank_init(spank_t spank, int ac, char **av)
 /* In srun, when the step is there and before its tasks start. */
 int slurm_spank_local_user_init(spank_t spank, int ac, char **av)
 {
-    int argc = 0;
-    char **argv = NULL;
-
     (void)ac;
     (void)av;
-    if (spank_context() != S_CTX_LOCAL || !ax_option_active())
-        return 0;
-    if (spank_get_item(spank, S_JOB_ARGV, &argc, &argv) == ESPANK_SUCCESS &&
-        argc > 0 && ax_option_check_program(argv[0]) != 0)
-        return -1;
-    ax_tasks_send_end_time(spank);
+    if (spank_context() == S_CTX_LOCAL && ax_option_active())
+        ax_tasks_send_end_time(spank);
     return 0;
 }
 

@@ -69,9 +69,6 @@ bool ax_option_off(void);
 const char *ax_option_spec(void);
 const char *ax_option_error(void);
 
-/* -1 after saying why, when `program` is a SPEC that was meant as a value. */
-int ax_option_check_program(const char *program);
-
 /* In srun, before it reads its environment: PMIx for steps with --accel, but
  * not over the user's own choice. `mpi` is the type, "keep" for none. */
 void ax_option_choose_mpi(const char *mpi);

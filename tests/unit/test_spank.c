@@ -17,8 +17,6 @@ static struct {
     const struct spank_option *option;
     spank_err_t register_result;
     uint32_t job, step, local_tasks;
-    char **argv;
-    int argc;
     time_t end;
     int end_calls;
     char errors[2048];
@@ -55,10 +53,6 @@ spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)
         break;
     case S_JOB_LOCAL_TASK_COUNT:
         *va_arg(args, uint32_t *) = slurm.local_tasks;
-        break;
-    case S_JOB_ARGV:
-        *va_arg(args, int *) = slurm.argc;
-        *va_arg(args, char ***) = slurm.argv;
         break;
     default:
         result = ESPANK_BAD_ARG;
