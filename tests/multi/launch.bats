@@ -541,3 +541,14 @@ LINES
     [ "$rc" -eq 0 ] || { cat "$dir/out"; return 1; }
     grep -q 'last words' "$dir/out"
 }
+
+@test "ranks have no descriptors but the standard three" {
+    (
+        for fd in $(seq 3 40); do eval "exec $fd>&-"; done
+        # shellcheck disable=SC2016
+        exec timeout 60 accel launch -n 2 bash -c 'readlink /proc/$$/fd/*; :' \
+            </dev/null
+    ) >"$dir/out" 2>"$dir/err"
+    [ "$(grep -cx /dev/null "$dir/out")" -eq 2 ] # the standard input
+    ! grep -E 'socket|anon_inode' "$dir/out"
+}
