@@ -9,18 +9,19 @@ const struct command commands[] = {
     {"launch", cmd_launch,
      "-n N [--nodes K] [--accel SPEC] [--tag-output] [--grace SECONDS] [--] "
      "PROGRAM [ARGUMENT]...",
-     "start a program as N ranks on this machine"},
+     "start a program as N ranks on this machine", NULL},
     {"env", cmd_env, "[--json]",
-     "versions, job, hardware, and where each setting comes from"},
+     "versions, job, hardware, and where each setting comes from", NULL},
     {"test", cmd_test, "[-n N] [--here] [--dir DIR]",
-     "is this allocation sane? checks it and says what to do"},
+     "is this allocation sane? checks it and says what to do", NULL},
     {"data", cmd_data,
      "show [-n RANKS] [-b BATCH] [-t TOKENS] FILE...\n       accel data shards "
      "-n RANKS -b BATCH [--split] [--drop-last] [--uneven] SAMPLES",
-     "what data files hold, and which rank gets which sample"},
-    {"version", cmd_version, "", "print the version"},
-    {"help", cmd_help, "[COMMAND]", "how to use accel, or one command of it"},
-    {NULL, NULL, NULL, NULL},
+     "what data files hold, and which rank gets which sample", NULL},
+    {"version", cmd_version, "", "print the version", "accel"},
+    {"help", cmd_help, "[COMMAND]", "how to use accel, or one command of it",
+     "accel"},
+    {NULL, NULL, NULL, NULL, NULL},
 };
 
 const struct command *command_find(const char *name)

@@ -26,6 +26,7 @@ struct command {
     int (*run)(int argc, char **argv);
     const char *usage; /* behind the name */
     const char *help;  /* one line */
+    const char *page;  /* its manual page; NULL: "accel-NAME" */
 };
 
 /* Ends with a NULL name. */

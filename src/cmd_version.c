@@ -33,8 +33,9 @@ int cmd_help(int argc, char **argv)
     const struct command *command = command_find(argv[1]);
     if (!command)
         return cmd_usage("help", "%s: no such command", argv[1]);
-    printf("accel %s: %s\n\nusage: accel %s %s\n\nSee accel-%s(1).\n",
+    printf("accel %s: %s\n\nusage: accel %s %s\n\nSee %s%s(1).\n",
            command->name, command->help, command->name, command->usage,
-           command->name);
+           command->page ? "" : "accel-",
+           command->page ? command->page : command->name);
     return CMD_OK;
 }

@@ -20,7 +20,8 @@ differ() {
     complain_lines <"$scratch/out"
 }
 
-# Rows look like {"launch", cmd_launch, "USAGE" "MORE USAGE", "what it does"}.
+# Rows look like {"launch", cmd_launch, "USAGE" "MORE USAGE", "what it does",
+# NULL or "page"}.
 tr '\n' ' ' <src/accel.c | grep -oE '\{"[a-z]+", *cmd_[a-z]+,[^}]*\}' \
     >"$scratch/rows"
 [[ -s $scratch/rows ]] || complain "src/accel.c: no table of commands found"
@@ -33,7 +34,8 @@ while IFS= read -r row; do
     echo "$name" >>"$scratch/names"
     # Options and, of accel data, words: not "N" nor "FILE...". What help
     # takes is the commands.
-    grep -oE '"[^"]*"' <<<"${row#*cmd_}" | sed '$d; s/\\n *accel data//' |
+    usage=$(sed 's/, *"[a-z]*"}$/}/' <<<"${row#*cmd_}") # without its page
+    grep -oE '"[^"]*"' <<<"$usage" | sed '$d; s/\\n *accel data//' |
         tr '"[] ' '\n' | grep -xE -- '--?[a-z][a-z-]*|[a-z]{4,}' | sort -u \
         >"$scratch/usage"
     offered "$name" >"$scratch/offered"
