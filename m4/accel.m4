@@ -103,7 +103,7 @@ AS_IF([test "x$with_ucx" = xyes && test "x$have_ucx" = xno],
   RPM systems:     dnf install ucx-devel
   Elsewhere: --with-ucx=DIR, where DIR/include/ucp/api/ucp.h is.])])
 AS_IF([test "x$have_ucx" = xyes], [accel_ucx_summary="yes, $UCX_VERSION"],
-  [accel_ucx_summary="no: programs run on one node only"])
+  [accel_ucx_summary="no: programs run on one node only, check-multi is left out"])
 AC_SUBST([UCX_CFLAGS])
 AC_SUBST([UCX_LIBS])
 AM_CONDITIONAL([HAVE_UCX], [test "x$have_ucx" = xyes])

@@ -2,8 +2,7 @@
  * model: which way a collective takes between nodes. Time is so much for a
  * round, for each further message of it, for each byte sent or received and
  * for each byte added; the constants are measured once and agreed, so that
- * all nodes choose alike. Pure functions but for ax_model_measure()
- * (measure.c).
+ * all nodes choose alike. Pure functions: measure.c measures.
  */
 #ifndef AX_MODEL_H
 #define AX_MODEL_H

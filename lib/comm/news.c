@@ -322,8 +322,10 @@ void ax_inter_late(const accel_comm_t *c, const ax_wait_t *wait, char *text,
         for (int k = 0; k < c->nodes; k++) {
             uint64_t its_last;
             int rank = wait->nodes[k] ? blame(c, k, &its_last) : -1;
-            if (wait->nodes[k] && rank < 0 && all)
+            if (wait->nodes[k] && rank < 0 && all) {
                 rank = c->rank_at[c->node_first[k]];
+                its_last = c->inter->peers[k].last;
+            }
             if (rank < 0 || rank == first)
                 continue;
             first = first < 0 ? rank : first;

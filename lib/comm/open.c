@@ -115,12 +115,16 @@ static accel_status_t connect_rail(ax_opening_t *o)
     accel_comm_t *c = o->comm;
     struct record record;
     accel_status_t st = ACCEL_OK;
+    char who[96];
 
     for (int k = 0; k < c->nodes && st == ACCEL_OK; k++) {
         int rank = ax_rail_rank(c, k);
         if (k == c->node || (st = record_of(o, rank, &record)) != ACCEL_OK)
             continue;
         st = ax_inter_connect(c, rank, record.data, record.bytes);
+        if (st != ACCEL_OK)
+            ax_fail_prefix(st, "comm: no way to %s",
+                           ax_who(c, rank, who, sizeof who));
     }
     return st;
 }

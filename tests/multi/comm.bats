@@ -94,6 +94,19 @@ rank $dead on $(node_of "$dead" "$ranks" "$nodes") $words" <<<"$output" || {
     [[ $status -eq 0 && $output == *ok* ]]
 }
 
+# Rank 1 has no network that another node could reach.
+@test "a rank that cannot be reached ends the start of all" {
+    local r
+    # shellcheck disable=SC2016
+    run on 3 3 bash -c '[[ $PMIX_RANK != 1 ]] || export UCX_TLS=self
+        exec "$0" quick' "$comm"
+    [[ $status -ne 0 && $output == *"rank 0 on n0: comm: no way to rank 1 on \
+n1: net: ucx: ucp_ep_create: "* && $output != *[Ss]"ignal"* ]] || {
+        echo "$output"
+        return 1
+    }
+}
+
 @test "a rank that is killed is named by all others" {
     local nodes dead
     for nodes in 1 2 4; do

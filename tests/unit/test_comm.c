@@ -1,6 +1,7 @@
 /* comm: collectives, mismatches, wrong uses, memory; ranks are threads. */
 #include "unit/unit.h"
 
+#include "comm/inter_priv.h"
 #include "multi/sweep.h"
 #include "unit/ranks.h"
 
@@ -13,9 +14,14 @@
  */
 
 #if defined(__SANITIZE_THREAD__)
-#define WITH_UCX false /* its threads are not instrumented: false reports */
+#define WITH_UCX false
+#define WHY_NOT "its threads are not instrumented: false reports"
+#elif !defined(HAVE_UCX)
+#define WITH_UCX false
+#define WHY_NOT "configured without it"
 #else
 #define WITH_UCX true
+#define WHY_NOT ""
 #endif
 
 static const char *const cyclic[] = {"a", "b", "a", "b", "a", "b", "a", "b"};
@@ -43,9 +49,7 @@ static void sums_are_right_wherever_ranks_are(void **state)
                           .nodes = placements[i].nodes,
                           .run = quick_sweep};
         if (w.nodes && !WITH_UCX)
-            print_message("placement %zu: not with the thread sanitizer, "
-                          "UCX is not built for it\n",
-                          i);
+            print_message("placement %zu: not without UCX: %s\n", i, WHY_NOT);
         else
             run_world(&w);
     }
@@ -538,6 +542,28 @@ static void one_waits_in_vain(rank_of_t *me)
     CHECK(strstr(accel_last_error()->text, "comm: rank 2 on ") != NULL);
 }
 
+/* Node 1 waits for rank 0, and this one for node 1: its last call is said,
+ * not that of rank 0. */
+static void who_waits_for_us_is_named_rightly(rank_of_t *me)
+{
+    bool awaited[3] = {false, true, false};
+    const ax_wait_t wait = {.nodes = awaited};
+    char text[256] = "";
+
+    if (me->rank == 0) {
+        ax_peer_t *peer = &me->comm->inter->peers[1];
+        ax_peer_t kept = *peer;
+        *peer = (ax_peer_t){.last = AX_LAST(AX_CALL_ALLREDUCE, 7),
+                            .waits_for = 0,
+                            .waits_last = AX_LAST(AX_CALL_BARRIER, 3),
+                            .waits_ns = ax_now_ns()};
+        ax_inter_late(me->comm, &wait, text, sizeof text);
+        CHECK(strcmp(text, "rank 1 on b (last: all-reduce #7)") == 0);
+        *peer = kept;
+    }
+    CHECK(accel_comm_barrier(me->comm) == ACCEL_OK);
+}
+
 static void waits_end(void **state)
 {
     struct world w = {.size = 3, .spec = "timeout=1"};
@@ -554,6 +580,9 @@ static void waits_end(void **state)
         if (WITH_UCX)
             run_world(&w);
     }
+    w.run = who_waits_for_us_is_named_rightly;
+    if (WITH_UCX)
+        run_world(&w);
 }
 
 /* ---- memory
