@@ -23,7 +23,9 @@ typedef struct accel_job accel_job_t;
  * gets `bytes` bytes from every rank and must fill `recv` with size * bytes
  * bytes in rank order on every rank; it returns 0, or any other value on
  * failure. `node` names the node this rank runs on; NULL means gethostname().
- * The struct is copied; `context` must live until accel_job_close().
+ * `mpi_comm` points to an MPI_Comm over the same processes, for net=mpi, or is
+ * NULL; accel_mpi_adopt() fills in all of this for an MPI program. The struct
+ * is copied; `context` and `mpi_comm` must live until accel_job_close().
  */
 typedef struct accel_oob {
     int rank;
@@ -31,6 +33,7 @@ typedef struct accel_oob {
     const char *node;
     int (*allgather)(void *context, const void *send, void *recv, size_t bytes);
     void *context;
+    const void *mpi_comm;
 } accel_oob_t;
 
 /*

@@ -49,7 +49,7 @@ accel_status_t ax_inter_open(accel_comm_t *c, void *address, size_t room,
 
     if (st == ACCEL_OK)
         st = ax_net_open(ax_settings_str(c->settings, "net"), c->size,
-                         &c->inter->net);
+                         ax_job_mpi_comm(c->job), &c->inter->net);
     if (st != ACCEL_OK)
         return st;
     ax_net_t *net = c->inter->net;
@@ -103,6 +103,8 @@ void ax_inter_close(accel_comm_t *c)
                 x->net->ops->cancel(x->net->self, &x->peers[k].sent);
         if (x->listening)
             x->net->ops->cancel(x->net->self, &x->in_req);
+        if (c->failed)
+            ax_net_spoil(x->net);
         ax_net_close(x->net, CLOSE_NS);
     }
     free(x->peers);

@@ -135,6 +135,11 @@ const char *accel_job_reason(const accel_job_t *job)
     return job->reason;
 }
 
+const void *ax_job_mpi_comm(const accel_job_t *job)
+{
+    return job->oob.mpi_comm;
+}
+
 const char *ax_job_who(const accel_job_t *job, int rank, char *buffer,
                        size_t bytes)
 {

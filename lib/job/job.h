@@ -31,6 +31,9 @@ accel_status_t ax_job_exchange_error(accel_job_t *job, accel_status_t mine);
 /* What `rank` published; owned by the job. NULL before the exchange. */
 const void *ax_job_endpoint(const accel_job_t *job, int rank, size_t *bytes);
 
+/* The caller's MPI communicator (accel_oob_t), or NULL. */
+const void *ax_job_mpi_comm(const accel_job_t *job);
+
 /* "rank 2 on n3" for texts; `buffer` of at least 96 bytes, returned. */
 const char *ax_job_who(const accel_job_t *job, int rank, char *buffer,
                        size_t bytes);

@@ -6,9 +6,10 @@
 #include <string.h>
 
 /* In the order in which "auto" tries them. */
-static const char *const known[] = {"ucx"};
+static const char *const known[] = {"ucx", "mpi"};
 
-static accel_status_t try_one(const char *name, int peers, ax_net_t *net)
+static accel_status_t try_one(const char *name, const ax_net_ask_t *ask,
+                              ax_net_t *net)
 {
     accel_status_t st = ax_mod_load("net", name, &net->mod);
     if (st != ACCEL_OK)
@@ -19,7 +20,7 @@ static accel_status_t try_one(const char *name, int peers, ax_net_t *net)
                      "net: transport interface %u, this library has %u",
                      (unsigned)net->ops->abi, (unsigned)AX_NET_ABI);
     else
-        st = net->ops->open(ax_mod_host(), peers, &net->self);
+        st = net->ops->open(ax_mod_host(), ask, &net->self);
     if (st != ACCEL_OK) {
         ax_mod_unload(net->mod);
         net->mod = NULL;
@@ -27,11 +28,13 @@ static accel_status_t try_one(const char *name, int peers, ax_net_t *net)
     return st;
 }
 
-accel_status_t ax_net_open(const char *wanted, int peers, ax_net_t **out)
+accel_status_t ax_net_open(const char *wanted, int peers, const void *mpi_comm,
+                           ax_net_t **out)
 {
-    char refused[384] = "";
+    char refused[640] = "";
     ax_net_t *net = calloc(1, sizeof *net);
     bool any = strcmp(wanted, "auto") == 0;
+    ax_net_ask_t ask = {.peers = peers, .named = !any, .mpi_comm = mpi_comm};
 
     *out = NULL;
     if (!net)
@@ -39,7 +42,7 @@ accel_status_t ax_net_open(const char *wanted, int peers, ax_net_t **out)
     for (size_t i = 0; i < AX_ARRAY_SIZE(known); i++) {
         if (!any && strcmp(wanted, known[i]) != 0)
             continue;
-        if (try_one(known[i], peers, net) == ACCEL_OK) {
+        if (try_one(known[i], &ask, net) == ACCEL_OK) {
             snprintf(net->why, sizeof net->why, "%s: %s (net=%s)", known[i],
                      net->ops->about(net->self), wanted);
             *out = net;
@@ -54,6 +57,12 @@ accel_status_t ax_net_open(const char *wanted, int peers, ax_net_t **out)
                    "net: several nodes but no transport between them "
                    "(net=%s)%s",
                    wanted, refused);
+}
+
+void ax_net_spoil(ax_net_t *net)
+{
+    if (net->ops->spoil)
+        net->ops->spoil(net->self);
 }
 
 void ax_net_close(ax_net_t *net, uint64_t timeout_ns)

@@ -16,7 +16,7 @@
 #include "base/base.h"
 #include "mod/mod.h"
 
-#define AX_NET_ABI 2
+#define AX_NET_ABI 3
 
 /* A message under way; the caller's storage, untouched while it is pending. */
 typedef struct ax_net_req {
@@ -27,12 +27,19 @@ typedef struct ax_net_req {
     accel_status_t status; /* once done; an error has no record */
 } ax_net_req_t;
 
+/* What is wanted of a transport. */
+typedef struct ax_net_ask {
+    int peers;            /* their numbers are 0 to `peers` - 1, ours too */
+    bool named;           /* the setting names it: it may start what it needs */
+    const void *mpi_comm; /* an MPI_Comm of the program over all; or NULL */
+} ax_net_ask_t;
+
 typedef struct ax_net_ops {
     uint32_t abi;
 
-    /* Peers will have the numbers 0 to `peers` - 1, the caller among them. On
-     * failure the record says why this transport cannot be used here. */
-    accel_status_t (*open)(const ax_mod_host_t *host, int peers, void **net);
+    /* On failure the record says why this transport cannot be used here. */
+    accel_status_t (*open)(const ax_mod_host_t *host, const ax_net_ask_t *ask,
+                           void **net);
 
     /* Gives back all it holds. Sends that are done but not yet on the wire
      * are flushed first, within `timeout_ns`. */
@@ -75,6 +82,11 @@ typedef struct ax_net_ops {
      * was never connected. */
     const char *(*failed)(void *net, int peer);
 
+    /* The job has failed, so that others may be gone: nothing that is done
+     * from now on, also at the end of the process, waits for them. May be
+     * NULL. */
+    void (*spoil)(void *net);
+
     /* For people: which release, and over which devices once settled. */
     const char *(*about)(void *net);
 } ax_net_ops_t;
@@ -88,9 +100,12 @@ typedef struct ax_net {
 
 /*
  * Opens the transport that the setting `wanted` names: "auto" or a module's
- * name. ACCEL_ERR_UNSUPPORTED lists each one that was refused, with reasons.
+ * name; `mpi_comm` as in ax_net_ask_t. ACCEL_ERR_UNSUPPORTED lists each one
+ * that was refused, with reasons.
  */
-accel_status_t ax_net_open(const char *wanted, int peers, ax_net_t **out);
+accel_status_t ax_net_open(const char *wanted, int peers, const void *mpi_comm,
+                           ax_net_t **out);
+void ax_net_spoil(ax_net_t *net);
 void ax_net_close(ax_net_t *net, uint64_t timeout_ns);
 
 #endif

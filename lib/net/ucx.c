@@ -136,7 +136,8 @@ static bool begin_hiding(struct ucx *net)
     return true;
 }
 
-static accel_status_t ucx_open(const ax_mod_host_t *lent, int peers, void **out)
+static accel_status_t ucx_open(const ax_mod_host_t *lent,
+                               const ax_net_ask_t *ask, void **out)
 {
     struct ucx *net = calloc(1, sizeof *net);
     accel_status_t st;
@@ -144,14 +145,14 @@ static accel_status_t ucx_open(const ax_mod_host_t *lent, int peers, void **out)
 
     host = lent;
     if (net)
-        net->peers = calloc((size_t)peers, sizeof *net->peers);
+        net->peers = calloc((size_t)ask->peers, sizeof *net->peers);
     if (!net || !net->peers || !begin_hiding(net)) {
         if (net)
             free(net->peers);
         free(net);
         return host->fail(ACCEL_ERR_NOMEM, "net: ucx: no memory");
     }
-    net->count = peers;
+    net->count = ask->peers;
     if (first)
         ucs_log_push_handler(take_line);
     snprintf(net->about, sizeof net->about, "UCX %s", ucp_get_version_string());
