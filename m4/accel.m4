@@ -110,10 +110,12 @@ AM_CONDITIONAL([HAVE_UCX], [test "x$have_ucx" = xyes])
 AM_COND_IF([HAVE_UCX], [AC_DEFINE([HAVE_UCX], [1], [UCX is there])])
 ])
 
-# MPI is never linked by the library: it is for the programs that test life
-# beside MPI, and for measuring against it.
+# MPI is never linked by the library: it is for the transport over MPI, which
+# is a module, for the programs that test life beside MPI, and for measuring
+# against it.
 AC_DEFUN([ACCEL_WITH_MPI], [
-ACCEL_WITH([mpi], [build the tests and benchmarks that use MPI; where MPI is])
+ACCEL_WITH([mpi],
+  [build the transport over MPI, and what tests it; where MPI is])
 have_mpi=no
 AS_IF([test "x$with_mpi" != xno], [
   AS_IF([test -n "$accel_mpi_dir"],
@@ -132,7 +134,8 @@ AS_IF([test "x$have_mpi" = xyes],
    MPI_LIBS=`$MPICC -showme:link 2>/dev/null ||
      $MPICC -link_info 2>/dev/null | sed 's/^@<:@^ @:>@* //'`
    accel_mpi_summary="yes, $MPICC"],
-  [accel_mpi_summary=no])
+  [accel_mpi_summary="no: the tests that need MPI are left out"])
+AC_SUBST([have_mpi])
 AC_SUBST([MPI_CFLAGS])
 AC_SUBST([MPI_LIBS])
 AM_CONDITIONAL([HAVE_MPI], [test "x$have_mpi" = xyes])

@@ -17,7 +17,26 @@ lib_accel_ucx_la_LIBADD = $(UCX_LIBS)
 lib_accel_ucx_la_LDFLAGS = -module -avoid-version -shared
 endif
 
+if HAVE_MPI
+module_LTLIBRARIES += lib/accel_mpi.la
+lib_accel_mpi_la_SOURCES = \
+	lib/net/life.c \
+	lib/net/life.h \
+	lib/net/match.c \
+	lib/net/match.h \
+	lib/net/mpi.c \
+	lib/net/mpi_engine.c \
+	lib/net/mpi_engine.h \
+	lib/net/mpi_start.c
+lib_accel_mpi_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CFLAGS)
+lib_accel_mpi_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
+lib_accel_mpi_la_LIBADD = $(MPI_LIBS)
+lib_accel_mpi_la_LDFLAGS = -module -avoid-version -shared
+endif
+
 unit_tests += tests/unit/test_net
 tests_unit_test_net_SOURCES = tests/unit/test_net.c tests/unit/ranks.h
 tests_unit_test_net_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_net_LDADD = $(unit_ldadd)
+
+dist_man_MANS += man/accel_mpi.3

@@ -19,6 +19,7 @@ room_of() {
     version | settings | rng) echo base ;;
     model | progress) echo train ;;
     dataset) echo loader ;;
+    mpi) echo job ;;
     *) echo "$1" ;;
     esac
 }
@@ -30,7 +31,7 @@ owner_of() {
     hwloc.h | hwloc/*) echo "lib/topo/" ;;
     hdf5.h) echo "lib/ckpt/ lib/loader/ tests/ bench/" ;;
     ucp/* | ucs/* | uct/*) echo "lib/net/" ;;
-    mpi.h) echo "bench/ tests/ examples/" ;;
+    mpi.h) echo "lib/net/mpi lib/accel/mpi.h bench/ tests/ examples/" ;;
     slurm/*) echo "spank/ tests/" ;;
     jansson.h) echo "src/ tests/" ;;
     *) return 1 ;;
