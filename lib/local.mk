@@ -30,6 +30,7 @@ accelinclude_HEADERS = \
 	lib/accel/base.h \
 	lib/accel/settings.h \
 	lib/accel/job.h \
+	lib/accel/mpi.h \
 	lib/accel/topo.h \
 	lib/accel/comm.h \
 	lib/accel/optim.h \

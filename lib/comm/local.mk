@@ -58,8 +58,21 @@ check_PROGRAMS += tests/multi/mp_comm tests/multi/mp_die tests/multi/mp_ways
 tests_multi_mp_ways_CPPFLAGS = $(core_cppflags)
 tests_multi_mp_ways_LDADD = lib/libaccel_core.la
 tests_multi_mp_comm_SOURCES = tests/multi/mp_comm.c tests/multi/sweep.c \
-	tests/multi/sweep.h
+	tests/multi/sweep.h tests/multi/mp_start.h
 tests_multi_mp_comm_CPPFLAGS = $(core_cppflags) -I$(top_srcdir)/tests
 tests_multi_mp_comm_LDADD = lib/libaccel_core.la
-tests_multi_mp_die_CPPFLAGS = $(core_cppflags)
+tests_multi_mp_die_CPPFLAGS = $(core_cppflags) -I$(top_srcdir)/tests
 tests_multi_mp_die_LDADD = lib/libaccel_core.la
+
+# The same programs as MPI programs, which adopt accel.
+if HAVE_MPI
+check_PROGRAMS += tests/multi/mp_comm_mpi tests/multi/mp_die_mpi
+tests_multi_mp_comm_mpi_SOURCES = $(tests_multi_mp_comm_SOURCES)
+tests_multi_mp_comm_mpi_CPPFLAGS = $(tests_multi_mp_comm_CPPFLAGS) \
+	-DWITH_MPI $(MPI_CFLAGS)
+tests_multi_mp_comm_mpi_LDADD = lib/libaccel_core.la $(MPI_LIBS)
+tests_multi_mp_die_mpi_SOURCES = tests/multi/mp_die.c tests/multi/mp_start.h
+tests_multi_mp_die_mpi_CPPFLAGS = $(tests_multi_mp_die_CPPFLAGS) \
+	-DWITH_MPI $(MPI_CFLAGS)
+tests_multi_mp_die_mpi_LDADD = lib/libaccel_core.la $(MPI_LIBS)
+endif

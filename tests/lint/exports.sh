@@ -18,10 +18,16 @@ pages3 | while IFS= read -r page; do
     bash man/names "$page"
 done | sort -u >"$scratch/pages"
 
+# Functions of programs' own: in a header with their code.
+cat lib/accel/*.h | grep -oE '^static inline .*\baccel_[a-z0-9_]+\(' |
+    grep -oE '\baccel_[a-z0-9_]*[a-z0-9]\(' | tr -d '(' | sort -u \
+    >"$scratch/inline"
+sort -u "$scratch/map" "$scratch/inline" >"$scratch/all"
+
 difference map library "in libaccel.map, but no code defines it"
 difference library map "exported, but not in libaccel.map"
 difference headers map "declared in a public header, not in libaccel.map"
 difference map headers "in libaccel.map, declared in no public header"
-difference map pages "has no manual page (.Fn or .Nm in a man/*.3)"
-difference pages map "has a manual page, but is not exported"
+difference all pages "has no manual page (.Fn or .Nm in a man/*.3)"
+difference pages all "has a manual page, but is not exported"
 verdict

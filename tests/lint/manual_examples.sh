@@ -26,10 +26,20 @@ while IFS= read -r page; do
 done < <(find man -name '*.[1-8]' | sort)
 for program in "$scratch"/*.c; do
     [[ -e $program ]] || continue
+    mpi=() mpi_libs=()
+    if grep -q 'mpi\.h>' "$program"; then
+        if [[ ${HAVE_MPI-yes} != yes ]]; then
+            echo "${program##*/}: left out, there is no MPI"
+            continue
+        fi
+        read -ra mpi <<<"${MPI_CFLAGS-}"
+        read -ra mpi_libs <<<"${MPI_LIBS--lmpi}"
+    fi
     if ! "$top_builddir/libtool" --quiet --tag=CC --mode=link $CC -std=c11 \
         -D_GNU_SOURCE -Wall -Wextra -Werror ${TEST_CFLAGS-} -I lib \
-        -I "$top_builddir/lib" "$program" -o "${program%.c}" \
-        "$top_builddir/lib/libaccel.la" -lm >"$scratch/out" 2>&1; then
+        -I "$top_builddir/lib" "${mpi[@]}" "$program" -o "${program%.c}" \
+        "$top_builddir/lib/libaccel.la" "${mpi_libs[@]}" -lm \
+        >"$scratch/out" 2>&1; then
         cat "$scratch/out"
         complain "${program##*/}: the program in the page does not compile"
     fi

@@ -3,6 +3,7 @@
  *   mp_comm [quick | rounds N]
  * Rank 0 prints "ok: ..." once.
  */
+#include "multi/mp_start.h"
 #include "multi/sweep.h"
 
 #include <stdio.h>
@@ -22,7 +23,7 @@ int main(int argc, char **argv)
     accel_job_t *job;
 
     if (accel_settings_load(NULL, &settings) != ACCEL_OK ||
-        accel_job_open(settings, NULL, &job) != ACCEL_OK ||
+        accel_job_open(settings, mp_oob(), &job) != ACCEL_OK ||
         accel_comm_open(job, settings, &comm) != ACCEL_OK)
         return complain();
     if (argc > 2 && strcmp(argv[1], "rounds") == 0)
@@ -35,5 +36,6 @@ int main(int argc, char **argv)
     accel_comm_close(comm);
     accel_job_close(job);
     accel_settings_free(settings);
+    mp_end(true);
     return 0;
 }

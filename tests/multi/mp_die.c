@@ -12,6 +12,7 @@
  * nodes; the sums become maxima, which every way can find.
  */
 #include "comm/comm_priv.h"
+#include "multi/mp_start.h"
 
 #include <signal.h>
 #include <spawn.h>
@@ -210,7 +211,7 @@ int main(int argc, char **argv)
     mode = argv[1];
     seconds = argc > 3 ? atof(argv[3]) : 1;
     if (accel_settings_load(NULL, &settings) != ACCEL_OK ||
-        accel_job_open(settings, NULL, &job) != ACCEL_OK ||
+        accel_job_open(settings, mp_oob(), &job) != ACCEL_OK ||
         accel_comm_open(job, settings, &comm) != ACCEL_OK) {
         fprintf(stderr, "%s\n", accel_last_error()->text);
         return 1;
@@ -234,5 +235,6 @@ int main(int argc, char **argv)
     accel_comm_close(comm);
     accel_job_close(job);
     accel_settings_free(settings);
+    mp_end(rc == 0);
     return rc;
 }
