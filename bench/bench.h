@@ -59,4 +59,29 @@ static inline void bench_pair(bench_fn one, bench_fn other, void *context,
         }
 }
 
+/*
+ * A collective is timed in batches so short that some are not disturbed, and
+ * the shortest counts, on all sides alike.
+ */
+static inline int bench_rounds(size_t bytes)
+{
+    size_t n = ((size_t)4 << 20) / (bytes + 2000);
+
+    return n < 1 ? 1 : (int)n;
+}
+
+static inline int bench_batches(size_t bytes)
+{
+    return bytes > (size_t)8 << 20 ? 20 : 300;
+}
+
+/* Small ones: microseconds; large ones: bytes of the buffer a second. */
+static inline void bench_collective(size_t bytes, double seconds)
+{
+    if (bytes < 65536)
+        printf("us\t%.4f\n", seconds * 1e6);
+    else
+        printf("GB/s\t%.4f\n", (double)bytes / seconds / 1e9);
+}
+
 #endif

@@ -55,7 +55,7 @@ bench_bench_comm_LDADD = $(bench_ldadd)
 bench_bench_comm_LDFLAGS = $(bench_ldflags)
 if HAVE_MPI
 bench_programs += bench/peer_mpi
-bench_peer_mpi_CPPFLAGS = $(MPI_CFLAGS)
+bench_peer_mpi_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CFLAGS)
 bench_peer_mpi_LDADD = $(MPI_LIBS)
 endif
 

@@ -5,9 +5,7 @@
  */
 #include <mpi.h>
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "bench.h"
 
 static int rank, size;
 
@@ -36,26 +34,25 @@ int main(int argc, char **argv)
     int wide = strcmp(argv[2], "f64") == 0;
     MPI_Datatype type = wide ? MPI_DOUBLE : MPI_FLOAT;
     int count = (int)(bytes / (wide ? 8 : 4));
-    size_t rounds = ((size_t)400 << 20) / (bytes + 20000);
+    int rounds = bench_rounds(bytes);
+    double best = 1e30;
 
-    rounds = rounds < 5 ? 5 : rounds;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     void *send = calloc(bytes + 1, 1), *recv = calloc(bytes + 1, 1);
     if (!send || !recv)
         MPI_Abort(MPI_COMM_WORLD, 1);
-    for (size_t i = 0; i < rounds / 10 + 2; i++)
-        once(argv[1], type, send, recv, count);
     MPI_Barrier(MPI_COMM_WORLD);
-    double start = MPI_Wtime();
-    for (size_t i = 0; i < rounds; i++)
-        once(argv[1], type, send, recv, count);
-    double seconds = (MPI_Wtime() - start) / (double)rounds;
-    if (rank == 0 && bytes < 65536)
-        printf("us\t%.4f\n", seconds * 1e6);
-    else if (rank == 0)
-        printf("GB/s\t%.4f\n", (double)bytes / seconds / 1e9);
+    for (int k = 0; k < bench_batches(bytes); k++) {
+        double start = bench_now();
+        for (int i = 0; i < rounds; i++)
+            once(argv[1], type, send, recv, count);
+        double took = (bench_now() - start) / rounds;
+        best = took < best ? took : best;
+    }
+    if (rank == 0)
+        bench_collective(bytes, best);
     free(send);
     free(recv);
     MPI_Finalize();
