@@ -111,9 +111,11 @@ void accel_comm_close(accel_comm_t *c)
         return;
     /* a child of fork() has only copies; the connections are its parent's */
     if (c->forks == ax_forks()) {
-        if (c->seg)
+        if (c->seg) {
             atomic_store_explicit(&ax_line(c->seg, c->local_rank)->left, 1,
                                   memory_order_release);
+            ax_bell_ring(c->seg);
+        }
         ax_inter_close(c);
     }
     ax_comm_destroy(c);

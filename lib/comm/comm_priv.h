@@ -79,6 +79,7 @@ struct accel_comm {
 
     /* All ranks of the node count these alike. */
     ax_call_t call;    /* the one being made */
+    uint64_t seq;      /* calls made */
     uint64_t arrived;  /* barriers of the node entered */
     uint64_t released; /* times local rank 0 let the others go */
     uint64_t turn;     /* which half of the slots */
@@ -200,6 +201,25 @@ accel_status_t ax_end(accel_comm_t *c, accel_status_t status);
  */
 accel_status_t ax_enter(accel_comm_t *c, accel_status_t mine);
 
+/*
+ * The same, and up to AX_SEG_INLINE bytes of `data` go along to the ranks of
+ * this node, unless the call names a block of the heap. What local rank
+ * `local` sent is there until the next call.
+ */
+accel_status_t ax_enter_with(accel_comm_t *c, accel_status_t mine,
+                             const void *data, size_t bytes);
+const void *ax_inline_of(const accel_comm_t *c, int local);
+
+/* What local rank `local` calls, once the node has been entered. */
+ax_call_t ax_call_of(const accel_comm_t *c, int local);
+
+/* Is a message of so many bytes of each rank sent along? All ranks that make
+ * the same call say the same. */
+static inline bool ax_is_inline(const accel_comm_t *c, size_t bytes)
+{
+    return bytes <= AX_SEG_INLINE && c->nodes == 1;
+}
+
 /* ---- wait.c -----------------------------------------------------------------
  */
 
@@ -207,7 +227,8 @@ typedef struct ax_wait {
     unsigned tries;
     uint64_t began_ns, said_ns, dead_ns, ahead_ns;
     uint64_t nap_ns;
-    uint64_t arrived;  /* the node's ranks must have arrived so often, or 0 */
+    uint64_t entered;  /* the node's ranks must have made so many calls, or 0 */
+    uint64_t arrived;  /* they must have arrived so often, or 0 */
     uint64_t released; /* local rank 0 must have let go so often, or 0 */
     const bool *nodes; /* these nodes must send something, or NULL */
 } ax_wait_t;
@@ -217,6 +238,12 @@ typedef struct ax_wait {
  * yields or sleeps. An error ends the wait: the communicator has failed.
  */
 accel_status_t ax_wait_more(accel_comm_t *c, ax_wait_t *wait);
+
+/* Does the wait's end depend on local rank `local`, now? */
+bool ax_awaits(const accel_comm_t *c, const ax_wait_t *wait, int local);
+
+/* All ranks of the node have made the call that is being made. */
+accel_status_t ax_node_entered(accel_comm_t *c);
 
 /* All ranks of the node have come here. */
 accel_status_t ax_node_barrier(accel_comm_t *c);

@@ -59,26 +59,30 @@ ax_where_t ax_comm_where(accel_comm_t *comm, ax_where_t where)
     return before;
 }
 
-static void publish(accel_comm_t *c, accel_status_t mine)
-{
-    ax_line_t *line = ax_line(c->seg, c->local_rank);
+/* ---- publishing ------------------------------------------------------------
+ */
 
-    c->call.seq =
-        AX_LAST_SEQ(atomic_load_explicit(&line->last, memory_order_relaxed)) +
-        1;
-    c->call.status = mine;
-    c->call.where = (uint8_t)c->where;
-    line->call[c->call.seq & 1] = c->call;
-    if (mine != ACCEL_OK)
-        memcpy(line->text[c->call.seq & 1], accel_last_error()->text,
-               AX_SEG_TEXT - 1);
-    atomic_store_explicit(&line->last, AX_LAST(c->call.kind, c->call.seq),
-                          memory_order_release);
+static ax_card_t *card_of(const accel_comm_t *c, int local)
+{
+    return &ax_line(c->seg, local)->card[c->call.seq & 1];
 }
 
-static const ax_call_t *call_of(const accel_comm_t *c, int local)
+ax_call_t ax_call_of(const accel_comm_t *c, int local)
 {
-    return &ax_line(c->seg, local)->call[c->call.seq & 1];
+    const ax_card_t *card = card_of(c, local);
+    ax_call_t call = {.seq = c->call.seq,
+                      .count = card->count,
+                      .root = card->root,
+                      .status = card->status,
+                      .kind = card->kind,
+                      .dtype = card->dtype,
+                      .op = card->op,
+                      .where = card->where,
+                      .block = card->block};
+
+    if (card->block)
+        memcpy(&call.offset, card->data, sizeof call.offset);
+    return call;
 }
 
 static const char *text_of(const accel_comm_t *c, int local)
@@ -86,14 +90,72 @@ static const char *text_of(const accel_comm_t *c, int local)
     return ax_line(c->seg, local)->text[c->call.seq & 1];
 }
 
+const void *ax_inline_of(const accel_comm_t *c, int local)
+{
+    return card_of(c, local)->data;
+}
+
+static void publish(accel_comm_t *c, accel_status_t mine, const void *data,
+                    size_t bytes)
+{
+    uint64_t seq = c->call.seq = ++c->seq;
+    ax_card_t *card = card_of(c, c->local_rank);
+
+    card->count = c->call.count;
+    card->root = c->call.root;
+    card->kind = c->call.kind;
+    card->dtype = c->call.dtype;
+    card->op = c->call.op;
+    card->where = (uint8_t)c->where;
+    card->status = mine;
+    card->block = c->call.block;
+    if (mine != ACCEL_OK)
+        memcpy(ax_line(c->seg, c->local_rank)->text[seq & 1],
+               accel_last_error()->text, AX_SEG_TEXT - 1);
+    else if (card->block)
+        memcpy(card->data, &c->call.offset, sizeof c->call.offset);
+    else if (bytes)
+        memcpy(card->data, data, bytes);
+    atomic_store_explicit(&card->seq, seq, memory_order_release);
+}
+
+/* ---- comparing -------------------------------------------------------------
+ */
+
 /* The first call that can be held against the others: all ranks take the same
  * one, so that all come to the same verdict. */
-static const ax_call_t *first_good(const accel_comm_t *c)
+static ax_call_t first_good(const accel_comm_t *c)
 {
     for (int r = 0; r < c->local_size; r++)
-        if (call_of(c, r)->status == ACCEL_OK)
-            return call_of(c, r);
-    return call_of(c, 0);
+        if (card_of(c, r)->status == ACCEL_OK)
+            return ax_call_of(c, r);
+    return ax_call_of(c, 0);
+}
+
+static bool same_signs(const ax_card_t *a, const ax_card_t *b)
+{
+    uint64_t x[AX_CARD_SIGNS / 8], y[AX_CARD_SIGNS / 8], differ = 0;
+
+    _Static_assert(sizeof x == AX_CARD_SIGNS, "a whole number of words");
+    memcpy(x, &a->count, sizeof x);
+    memcpy(y, &b->count, sizeof y);
+    for (size_t i = 0; i < AX_ARRAY_SIZE(x); i++)
+        differ |= x[i] ^ y[i];
+    return differ == 0;
+}
+
+/* What nearly always holds, and is quick to see: all call the same, without
+ * a fault and without the heap. */
+static bool all_plain(const accel_comm_t *c)
+{
+    const ax_card_t *mine = card_of(c, c->local_rank);
+
+    if (mine->status != ACCEL_OK || mine->block != 0)
+        return false;
+    for (int r = 0; r < c->local_size; r++)
+        if (!same_signs(card_of(c, r), mine))
+            return false;
+    return true;
 }
 
 /* Looks at the calls of this node. *worst: the lowest rank that found a fault
@@ -101,17 +163,17 @@ static const ax_call_t *first_good(const accel_comm_t *c)
 static bool compare(accel_comm_t *c, int *worst)
 {
     bool all_same = true, in_heap = true, any_heap = false;
-    const ax_call_t *good = first_good(c);
+    ax_call_t good = first_good(c);
 
     *worst = -1;
     for (int r = 0; r < c->local_size; r++) {
-        const ax_call_t *call = call_of(c, r);
-        all_same = all_same && ax_same_call(call, good);
-        if (call->status != ACCEL_OK && *worst < 0)
+        ax_call_t call = ax_call_of(c, r);
+        all_same = all_same && ax_same_call(&call, &good);
+        if (call.status != ACCEL_OK && *worst < 0)
             *worst = r;
-        any_heap = any_heap || call->block != 0;
-        in_heap = in_heap && call->block != 0 && call->block == c->call.block &&
-                  call->offset == c->call.offset;
+        any_heap = any_heap || call.block != 0;
+        in_heap = in_heap && call.block != 0 && call.block == c->call.block &&
+                  call.offset == c->call.offset;
     }
     c->heap =
         in_heap ? AX_HEAP_SAME : (any_heap ? AX_HEAP_MIXED : AX_HEAP_NONE);
@@ -125,7 +187,7 @@ static accel_status_t raise_differ(accel_comm_t *c)
     char text[AX_SEG_TEXT] = "";
 
     for (int r = 0; calls && r < c->local_size; r++)
-        calls[r] = *call_of(c, r);
+        calls[r] = ax_call_of(c, r);
     if (calls)
         ax_calls_text(c, calls, c->local_size,
                       c->rank_at + c->node_first[c->node], text, sizeof text);
@@ -155,7 +217,7 @@ static accel_status_t meet_node(accel_comm_t *c)
         return raise_differ(c);
     if (worst < 0)
         return ACCEL_OK;
-    return take_verdict(c, call_of(c, worst)->status, ax_rank_here(c, worst),
+    return take_verdict(c, card_of(c, worst)->status, ax_rank_here(c, worst),
                         text_of(c, worst));
 }
 
@@ -168,12 +230,13 @@ static accel_status_t meet_nodes(accel_comm_t *c)
     bool same = compare(c, &worst);
 
     if (ax_is_leader(c)) {
+        ax_call_t good = first_good(c);
         if (worst >= 0) {
-            mine.status = call_of(c, worst)->status;
+            mine.status = card_of(c, worst)->status;
             mine.rank = ax_rank_here(c, worst);
             memcpy(mine.text, text_of(c, worst), sizeof mine.text);
         }
-        st = ax_inter_meet(c, first_good(c), !same, &mine);
+        st = ax_inter_meet(c, &good, !same, &mine);
         if (st != ACCEL_OK)
             return st;
     }
@@ -184,16 +247,34 @@ static accel_status_t meet_nodes(accel_comm_t *c)
     return take_verdict(c, verdict->status, verdict->rank, verdict->text);
 }
 
-accel_status_t ax_enter(accel_comm_t *c, accel_status_t mine)
+/* My arguments were refused; the record of it outlives the wait. */
+static accel_status_t enter_refused(accel_comm_t *c)
 {
     accel_error_t record;
-    accel_status_t st;
 
     ax_error_get(&record);
-    publish(c, mine);
-    if ((st = ax_node_barrier(c)) != ACCEL_OK)
-        return st;
-    if (mine != ACCEL_OK)
+    accel_status_t st = ax_node_entered(c);
+    if (st == ACCEL_OK)
         ax_error_set(&record);
-    return c->nodes > 1 ? meet_nodes(c) : meet_node(c);
+    return st;
+}
+
+accel_status_t ax_enter_with(accel_comm_t *c, accel_status_t mine,
+                             const void *data, size_t bytes)
+{
+    accel_status_t st;
+
+    publish(c, mine, data, bytes);
+    st = mine == ACCEL_OK ? ax_node_entered(c) : enter_refused(c);
+    if (st != ACCEL_OK)
+        return st;
+    if (c->nodes > 1)
+        return meet_nodes(c);
+    c->heap = AX_HEAP_NONE;
+    return all_plain(c) ? ACCEL_OK : meet_node(c);
+}
+
+accel_status_t ax_enter(accel_comm_t *c, accel_status_t mine)
+{
+    return ax_enter_with(c, mine, NULL, 0);
 }

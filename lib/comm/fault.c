@@ -126,6 +126,7 @@ bool ax_fault_note(accel_comm_t *c, accel_status_t status, uint64_t seq,
     fault->status = status;
     fault->seq = seq;
     atomic_store_explicit(&fault->state, 2, memory_order_release);
+    ax_bell_ring(c->seg);
     return true;
 }
 
@@ -149,11 +150,8 @@ static uint64_t last_of(const accel_comm_t *c, int rank)
 {
     int node = ax_node_of(c, rank);
 
-    if (node == c->node) {
-        int local = ax_local_of(c, rank);
-        return atomic_load_explicit(&ax_line(c->seg, local)->last,
-                                    memory_order_acquire);
-    }
+    if (node == c->node)
+        return ax_line_last(ax_line(c->seg, ax_local_of(c, rank)));
     return c->inter ? ax_inter_last(c, node) : 0;
 }
 
@@ -229,9 +227,7 @@ static void append_missing(const accel_comm_t *c, const ax_wait_t *wait,
     int missing = 0;
 
     for (int r = 0; r < c->local_size; r++) {
-        uint64_t arrived = atomic_load_explicit(&ax_line(c->seg, r)->arrived,
-                                                memory_order_acquire);
-        if (!wait->arrived || arrived >= wait->arrived)
+        if (!ax_awaits(c, wait, r))
             continue;
         int rank = ax_rank_here(c, r);
         if (missing++ < 3)
@@ -253,7 +249,7 @@ accel_status_t ax_raise_late(accel_comm_t *c, const ax_wait_t *wait)
         ax_last_text(AX_LAST(c->call.kind, c->call.seq), call, sizeof call));
     if (wait->nodes)
         ax_inter_late(c, wait, text, sizeof text);
-    else if (wait->arrived)
+    else if (!wait->released)
         append_missing(c, wait, text, sizeof text);
     else
         ax_append(text, sizeof text, "%s, which waits for other nodes",

@@ -173,8 +173,7 @@ static accel_status_t swap_calls(accel_comm_t *c, ax_call_t *at)
     ax_inter_t *x = c->inter;
 
     for (int r = 0; r < c->local_size; r++)
-        at[c->node_first[c->node] + r] =
-            ax_line(c->seg, r)->call[c->call.seq & 1];
+        at[c->node_first[c->node] + r] = ax_call_of(c, r);
     for (int k = 0; k < c->nodes; k++) {
         if (k == c->node)
             continue;

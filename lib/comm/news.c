@@ -152,14 +152,11 @@ static void say_waiting(accel_comm_t *c, ax_wait_t *wait, uint64_t now)
                       .last = AX_LAST(c->call.kind, c->call.seq)};
 
     wait->said_ns = now;
-    for (int r = c->local_size - 1; wait->arrived && r >= 0; r--) {
-        ax_line_t *line = ax_line(c->seg, r);
-        if (atomic_load_explicit(&line->arrived, memory_order_acquire) >=
-            wait->arrived)
+    for (int r = c->local_size - 1; r >= 0; r--) {
+        if (!ax_awaits(c, wait, r))
             continue;
         news.rank = ax_rank_here(c, r);
-        news.rank_last =
-            atomic_load_explicit(&line->last, memory_order_acquire);
+        news.rank_last = ax_line_last(ax_line(c->seg, r));
     }
     for (int k = 0; wait->nodes && k < c->nodes && news.rank < 0; k++)
         if (wait->nodes[k])

@@ -1,16 +1,20 @@
 /*
- * Waiting: spin for what comes at once, yield for a rank that shares the
- * core, then sleep on the pidfds, so that a long wait costs next to nothing
- * and a death ends it at once. Every wait ends: by a fault or by the timeout.
+ * Waiting: look for what comes at once, spin, yield for a rank that shares the
+ * core, then sleep until the last one rings, so that a long wait costs next to
+ * nothing. Sleepers look around now and then: a death, a fault or the timeout
+ * ends every wait. A leader of several nodes sleeps for shorter times, since
+ * nobody rings for what comes from the other nodes.
  */
 #include "comm/comm_priv.h"
 
 #include <sched.h>
 
-#define SPINS 400u           /* some 20 us */
+#define LOOKS 100u           /* without a pause: well under a microsecond */
+#define SPINS 400u           /* some 10 us; none when the node is crowded */
 #define YIELDS 200u          /* then so many; each may run another rank */
-#define NAP_FIRST 20000u     /* ns */
-#define NAP_MOST 1000000u    /* 1 ms */
+#define NAP_FIRST 50000u     /* ns */
+#define NAP_MOST 1000000u    /* 1 ms, where nobody rings */
+#define SLEEP_MOST 50000000u /* 50 ms, where somebody does */
 #define GRACE_NS 1000000000u /* see look_at_node() and look_ahead() */
 
 static inline void relax(void)
@@ -22,10 +26,18 @@ static inline void relax(void)
 #endif
 }
 
-static bool awaited(const accel_comm_t *c, const ax_wait_t *wait, int local)
+static uint64_t seq_of(const accel_comm_t *c, int local, uint64_t seq)
+{
+    return atomic_load_explicit(&ax_line(c->seg, local)->card[seq & 1].seq,
+                                memory_order_acquire);
+}
+
+bool ax_awaits(const accel_comm_t *c, const ax_wait_t *wait, int local)
 {
     ax_line_t *line = ax_line(c->seg, local);
 
+    if (wait->entered)
+        return seq_of(c, local, wait->entered) < wait->entered;
     if (wait->arrived)
         return atomic_load_explicit(&line->arrived, memory_order_acquire) <
                wait->arrived;
@@ -54,7 +66,7 @@ static accel_status_t look_at_node(accel_comm_t *c, ax_wait_t *wait,
                                          memory_order_acquire) != 0;
         if (!dead && !left)
             continue;
-        if (!awaited(c, wait, r)) {
+        if (!ax_awaits(c, wait, r)) {
             corpse = dead && !left ? r : corpse;
             continue;
         }
@@ -105,10 +117,37 @@ static accel_status_t look_around(accel_comm_t *c, ax_wait_t *wait)
     return ACCEL_OK;
 }
 
+static void sleep_for_bell(accel_comm_t *c, const ax_wait_t *wait)
+{
+    uint32_t bell = ax_bell_begin(c->seg);
+    bool there = false;
+
+    for (int r = 0; r < c->local_size && !there; r++)
+        there = ax_awaits(c, wait, r);
+    if (there && !ax_fault_there(c))
+        ax_bell_wait(c->seg, bell, wait->nap_ns);
+    ax_bell_end(c->seg);
+}
+
+static accel_status_t nap(accel_comm_t *c, ax_wait_t *wait)
+{
+    bool rung = !c->inter && c->seg->fences;
+    uint64_t most = rung ? SLEEP_MOST : NAP_MOST;
+
+    wait->nap_ns = wait->nap_ns ? wait->nap_ns * 2 : NAP_FIRST;
+    if (wait->nap_ns > most)
+        wait->nap_ns = most;
+    if (!c->inter)
+        sleep_for_bell(c, wait);
+    ax_seg_nap(c->seg, c->inter ? wait->nap_ns : 0);
+    return look_around(c, wait);
+}
+
 accel_status_t ax_wait_more(accel_comm_t *c, ax_wait_t *wait)
 {
     bool moved = false;
-    bool slow = wait->tries > SPINS + YIELDS;
+    unsigned spins = c->seg->crowded ? 0 : SPINS;
+    bool slow = wait->tries > spins + YIELDS;
     accel_status_t st;
 
     if (c->inter) {
@@ -122,19 +161,55 @@ accel_status_t ax_wait_more(accel_comm_t *c, ax_wait_t *wait)
         wait->nap_ns = 0;
     }
     wait->tries++;
-    if (wait->tries <= SPINS) {
+    if (wait->tries <= spins) {
         relax();
         return ACCEL_OK;
     }
-    if (wait->tries <= SPINS + YIELDS) {
+    if (wait->tries <= spins + YIELDS) {
         sched_yield();
         return wait->tries % 64 ? ACCEL_OK : look_around(c, wait);
     }
-    wait->nap_ns = wait->nap_ns ? wait->nap_ns * 2 : NAP_FIRST;
-    if (wait->nap_ns > NAP_MOST)
-        wait->nap_ns = NAP_MOST;
-    ax_seg_nap(c->seg, wait->nap_ns);
-    return look_around(c, wait);
+    return nap(c, wait);
+}
+
+/* Not there yet: waits for all that `wait` names. */
+static accel_status_t wait_for_all(accel_comm_t *c, ax_wait_t *wait)
+{
+    accel_status_t st = ACCEL_OK;
+
+    for (int r = 0; r < c->local_size && st == ACCEL_OK; r++)
+        while (st == ACCEL_OK && ax_awaits(c, wait, r))
+            st = ax_wait_more(c, wait);
+    return st;
+}
+
+/* All are there. Who has not slept wakes those who do: that is the last one
+ * to come, at least. They may have given up on us since, though. */
+static inline accel_status_t come_through(accel_comm_t *c, bool slept)
+{
+    if (!slept)
+        ax_bell_ring(c->seg);
+    return ax_fault_there(c) ? ax_raise_seen(c) : ACCEL_OK;
+}
+
+static accel_status_t enter_slowly(accel_comm_t *c)
+{
+    ax_wait_t wait = {.entered = c->call.seq};
+    accel_status_t st = wait_for_all(c, &wait);
+
+    return st == ACCEL_OK ? come_through(c, wait.nap_ns > 0) : st;
+}
+
+accel_status_t ax_node_entered(accel_comm_t *c)
+{
+    uint64_t seq = c->call.seq;
+    unsigned looks = c->seg->crowded || c->inter ? 1 : LOOKS;
+
+    for (int r = 0; r < c->local_size; r++)
+        for (unsigned i = 0; seq_of(c, r, seq) < seq; i++)
+            if (i == looks)
+                return enter_slowly(c);
+    return come_through(c, false);
 }
 
 accel_status_t ax_node_barrier(accel_comm_t *c)
@@ -144,34 +219,19 @@ accel_status_t ax_node_barrier(accel_comm_t *c)
     ax_line_t *mine = ax_line(c->seg, c->local_rank);
 
     atomic_store_explicit(&mine->arrived, target, memory_order_release);
-    for (int r = 0; r < c->local_size; r++) {
-        ax_line_t *line = ax_line(c->seg, r);
-        while (atomic_load_explicit(&line->arrived, memory_order_acquire) <
-               target) {
-            accel_status_t st = ax_wait_more(c, &wait);
-            if (st != ACCEL_OK)
-                return st;
-        }
-    }
-    /* they came, but may have given up on us since */
-    return ax_fault_there(c) ? ax_raise_seen(c) : ACCEL_OK;
+    accel_status_t st = wait_for_all(c, &wait);
+    return st == ACCEL_OK ? come_through(c, wait.nap_ns > 0) : st;
 }
 
 accel_status_t ax_node_release(accel_comm_t *c)
 {
     uint64_t target = ++c->released;
     ax_wait_t wait = {.released = target};
-    ax_line_t *line = ax_line(c->seg, 0);
 
-    if (ax_is_leader(c)) {
-        atomic_store_explicit(&line->released, target, memory_order_release);
-        return ACCEL_OK;
-    }
-    while (atomic_load_explicit(&line->released, memory_order_acquire) <
-           target) {
-        accel_status_t st = ax_wait_more(c, &wait);
-        if (st != ACCEL_OK)
-            return st;
-    }
+    if (!ax_is_leader(c))
+        return wait_for_all(c, &wait);
+    atomic_store_explicit(&ax_line(c->seg, 0)->released, target,
+                          memory_order_release);
+    ax_bell_ring(c->seg);
     return ACCEL_OK;
 }

@@ -3,8 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/falloc.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 size_t ax_page(void)
@@ -201,6 +206,41 @@ static void place(ax_seg_t *seg, const ax_seg_plan_t *plan, char *base)
     seg->shared = plan->shared ? base : NULL;
 }
 
+/* The kernel makes this process's other processors take part in the fences of
+ * those that sleep. */
+static bool ask_for_fences(void)
+{
+    return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0,
+                   0) == 0;
+}
+
+static void say_cpus(const ax_seg_t *seg)
+{
+    uint64_t *cpus = ax_line(seg, seg->me)->cpus;
+    cpu_set_t set;
+
+    memset(cpus, 0xff, AX_SEG_CPUS / 8); /* not known: no crowd */
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return;
+    memset(cpus, 0, AX_SEG_CPUS / 8);
+    for (size_t i = 0; i < AX_SEG_CPUS && i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, &set))
+            cpus[i / 64] |= UINT64_C(1) << i % 64;
+}
+
+static bool is_crowded(const ax_seg_t *seg)
+{
+    int count = 0;
+
+    for (size_t i = 0; i < AX_SEG_CPUS / 64; i++) {
+        uint64_t any = 0;
+        for (int r = 0; r < seg->ranks; r++)
+            any |= ax_line(seg, r)->cpus[i];
+        count += __builtin_popcountll(any);
+    }
+    return count < seg->ranks;
+}
+
 static accel_status_t make_file(ax_seg_t *seg)
 {
     seg->fd = memfd_create("accel", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -259,8 +299,12 @@ accel_status_t ax_seg_open(const ax_seg_plan_t *plan,
         place(seg, plan, base);
         st = take_own(seg);
     }
+    if (st == ACCEL_OK)
+        say_cpus(seg);
     if ((st = ax_meet_confirm(seg, st)) != ACCEL_OK)
         goto fail;
+    seg->crowded = is_crowded(seg);
+    seg->fences = ask_for_fences();
     ax_meet_end(seg);
     *out = seg;
     return ACCEL_OK;
@@ -286,6 +330,45 @@ void ax_seg_close(ax_seg_t *seg)
     free(seg->dead);
     free(seg->polls);
     free(seg);
+}
+
+/* ---- sleeping ---------------------------------------------------------------
+ */
+
+static long futex(_Atomic uint32_t *word, int what, uint32_t value,
+                  const struct timespec *time)
+{
+    return syscall(SYS_futex, word, what, value, time, NULL, 0);
+}
+
+uint32_t ax_bell_begin(ax_seg_t *seg)
+{
+    uint32_t bell =
+        atomic_load_explicit(&seg->head->bell, memory_order_acquire);
+
+    atomic_fetch_add(&seg->head->sleepers, 1);
+    if (seg->fences)
+        (void)syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+    return bell;
+}
+
+void ax_bell_wait(ax_seg_t *seg, uint32_t bell, uint64_t ns)
+{
+    struct timespec time = {.tv_sec = (time_t)(ns / 1000000000u),
+                            .tv_nsec = (long)(ns % 1000000000u)};
+
+    (void)futex(&seg->head->bell, FUTEX_WAIT, bell, &time);
+}
+
+void ax_bell_end(ax_seg_t *seg)
+{
+    atomic_fetch_sub(&seg->head->sleepers, 1);
+}
+
+void ax_bell_wake(ax_seg_t *seg)
+{
+    atomic_fetch_add(&seg->head->bell, 1);
+    (void)futex(&seg->head->bell, FUTEX_WAKE, INT_MAX, NULL);
 }
 
 /* ---- who lives --------------------------------------------------------------

@@ -11,9 +11,12 @@
 
 #include "base/base.h"
 #include <stdatomic.h>
+#include <stddef.h>
 
 #define AX_SEG_LINE 128 /* two cache lines: the hardware fetches in pairs */
 #define AX_SEG_TEXT 448
+#define AX_SEG_INLINE 96 /* bytes of data in a card */
+#define AX_SEG_CPUS 1024
 
 /* One rank's collective call: what the ranks must agree on, and where its
  * memory lies when that is in the heap (block 0: it is not). */
@@ -30,14 +33,33 @@ typedef struct ax_call {
     uint64_t offset;
 } ax_call_t;
 
-/* What one rank writes and the others of its node read. Counters only grow. */
+/*
+ * The same beside its number, which is written last: who waits for the number
+ * finds all else in the cache line that it has just read. A few bytes of data
+ * may go along; the first 32 of them are in that line too.
+ */
+typedef struct ax_card {
+    _Alignas(AX_SEG_LINE) _Atomic uint64_t seq;
+    uint64_t count;
+    int32_t root;
+    uint8_t kind, dtype, op, where;
+    int32_t status;
+    uint32_t block;
+    char data[AX_SEG_INLINE]; /* with a block: the offset in it */
+} ax_card_t;
+
+/* What ranks compare, as one piece. */
+#define AX_CARD_SIGNS (offsetof(ax_card_t, data) - offsetof(ax_card_t, count))
+
+/* What one rank writes and the others of its node read. Counters only grow.
+ * A card is written again two calls later, when all have left its call. */
 typedef struct ax_line {
+    ax_card_t card[2];                              /* even and odd numbers */
     _Alignas(AX_SEG_LINE) _Atomic uint64_t arrived; /* barriers entered */
-    _Atomic uint64_t last; /* AX_LAST() of the newest call: for error texts */
     _Atomic uint32_t left; /* closed its communicator in good order */
     _Alignas(AX_SEG_LINE) _Atomic uint64_t released; /* local rank 0 only */
-    _Alignas(AX_SEG_LINE) ax_call_t call[2]; /* even and odd sequence numbers */
-    char text[2][AX_SEG_TEXT]; /* when call[].status is an error */
+    _Alignas(AX_SEG_LINE) char text[2][AX_SEG_TEXT]; /* of cards with errors */
+    uint64_t cpus[AX_SEG_CPUS / 64];                 /* that it may run on */
 } ax_line_t;
 
 #define AX_LAST(kind, seq) ((uint64_t)(kind) << 56 | (seq))
@@ -60,6 +82,8 @@ typedef struct ax_verdict {
 } ax_verdict_t;
 
 typedef struct ax_seg_head {
+    _Atomic uint32_t bell;     /* rung for those that sleep */
+    _Atomic uint32_t sleepers; /* how many do, or are about to */
     ax_fault_t fault;
     ax_verdict_t verdict;
 } ax_seg_head_t;
@@ -77,8 +101,10 @@ typedef struct ax_seg {
     int32_t *pids;
     bool *dead;
     void *polls;
-    int sock;   /* while joining: to local rank 0 */
-    int *socks; /* while joining: local rank 0's, to each rank */
+    bool crowded; /* more ranks than CPUs that they may run on */
+    bool fences;  /* see ax_bell_begin() */
+    int sock;     /* while joining: to local rank 0 */
+    int *socks;   /* while joining: local rank 0's, to each rank */
 } ax_seg_t;
 
 /* Where a rank of the node can be met: published through the job. */
@@ -135,6 +161,24 @@ void ax_seg_punch(ax_seg_t *seg, uint64_t offset, size_t bytes);
  */
 bool ax_seg_nap(ax_seg_t *seg, uint64_t ns);
 
+/*
+ * Sleeping until somebody rings: begin, look once more whether there is a
+ * reason to, wait for at most `ns`, end. Who made happen what the others may
+ * sleep for calls ax_bell_ring(). That looks for sleepers without a fence;
+ * begin has one for both, from the kernel. Where it does not (`fences` is
+ * false) a sleeper may be missed, and should not sleep for long.
+ */
+uint32_t ax_bell_begin(ax_seg_t *seg);
+void ax_bell_wait(ax_seg_t *seg, uint32_t bell, uint64_t ns);
+void ax_bell_end(ax_seg_t *seg);
+void ax_bell_wake(ax_seg_t *seg);
+
+static inline void ax_bell_ring(ax_seg_t *seg)
+{
+    if (atomic_load_explicit(&seg->head->sleepers, memory_order_relaxed))
+        ax_bell_wake(seg);
+}
+
 /* How a dead rank died: "killed by signal 9", "exited with status 0" or "its
  * process ended" when the kernel does not tell. Returns `buffer`. */
 const char *ax_seg_death(const ax_seg_t *seg, int local_rank, char *buffer,
@@ -165,6 +209,19 @@ size_t ax_page(void);
 static inline ax_line_t *ax_line(const ax_seg_t *seg, int local_rank)
 {
     return &seg->lines[local_rank];
+}
+
+/* AX_LAST() of the newest call that the rank has made: for error texts. */
+static inline uint64_t ax_line_last(ax_line_t *line)
+{
+    uint64_t even =
+        atomic_load_explicit(&line->card[0].seq, memory_order_acquire);
+    uint64_t odd =
+        atomic_load_explicit(&line->card[1].seq, memory_order_acquire);
+    const ax_card_t *card = &line->card[odd > even];
+
+    return odd > even || even ? AX_LAST(card->kind, odd > even ? odd : even)
+                              : 0;
 }
 
 static inline char *ax_slot(const ax_seg_t *seg, int local_rank, uint64_t turn)
