@@ -317,11 +317,10 @@ uint64_t ax_loader_tick(const accel_loader_t *loader)
 uint64_t ax_loader_hash(const accel_loader_t *loader)
 {
     const accel_loader_options_t *o = &loader->options;
-    uint64_t numbers[] = {
-        ax_order_hash(&loader->order), loader->shard.samples, o->block,
-        o->group,
-        (uint64_t)o->elastic | (uint64_t)o->static_shape << 1 |
-            (uint64_t)o->dispatch << 2 | (uint64_t)o->replacement << 3};
+    uint64_t numbers[] = {ax_order_hash(&loader->order), loader->shard.samples,
+                          (uint64_t)o->elastic |
+                              (uint64_t)o->static_shape << 1 |
+                              (uint64_t)o->dispatch << 2};
 
     return ax_hash(numbers, sizeof numbers, 1);
 }

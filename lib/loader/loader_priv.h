@@ -125,8 +125,8 @@ accel_status_t ax_order_find(ax_order_t *order, const ax_run_t *run,
 accel_status_t ax_order_batch(const ax_order_t *order, uint64_t epoch,
                               uint64_t number, uint64_t *index, size_t *count);
 
-/* A hash of what decides the order beside seed and epoch; 0 for plain and
- * shuffled order. */
+/* A hash of what decides the order beside seed and epoch; 0 for plain
+ * order. */
 uint64_t ax_order_hash(const ax_order_t *order);
 
 /* ---- ring.c: batches that are ready or being read -------------------------

@@ -45,18 +45,19 @@ static accel_status_t check_batches(const accel_loader_options_t *o)
     return ACCEL_OK;
 }
 
-/* Within the dataset, so that products cannot overflow. */
+/* Within the dataset, so that products cannot overflow; those of a stream,
+ * which has no number of samples, are as they were given. */
 static void set_blocks(ax_order_t *order)
 {
     const accel_loader_options_t *o = order->options;
     uint64_t block = o->block, group = o->group ? o->group : AX_GROUP, nblocks;
 
-    if (block == 0 || order->samples == 0)
+    if (block == 0)
         return;
-    if (block > order->samples)
+    if (order->samples > 0 && block > order->samples)
         block = order->samples;
     nblocks = order->samples / block + (order->samples % block != 0);
-    if (group > nblocks)
+    if (order->samples > 0 && group > nblocks)
         group = nblocks;
     order->blocks = (ax_blocks_t){order->samples, block, group};
 }
@@ -179,10 +180,9 @@ uint64_t ax_order_hash(const ax_order_t *order)
     uint64_t kind =
         (uint64_t)(o->order != NULL) | (uint64_t)(o->batches != NULL) << 1 |
         (uint64_t)(o->weights != NULL) << 2 | (uint64_t)o->replacement << 3 |
-        (uint64_t)(o->block != 0) << 4;
-    uint64_t numbers[] = {kind, order->positions,
-                          o->block ? order->blocks.block : 0,
-                          o->block ? order->blocks.group : 0};
+        (uint64_t)(o->block != 0) << 4 | (uint64_t)o->shuffle << 5;
+    uint64_t numbers[] = {kind, order->positions, order->blocks.block,
+                          order->blocks.group};
 
     if (kind == 0)
         return 0;

@@ -114,7 +114,7 @@ static accel_status_t check_origin(const accel_loader_t *l,
             ACCEL_ERR_PROTO,
             "loader: the saved place is in another dataset or order "
             "(fingerprint %016llx, here %016llx): samples, fields, types, "
-            "weights or blocks differ",
+            "shuffle, weights or blocks differ",
             (unsigned long long)state->fingerprint,
             (unsigned long long)fingerprint(l));
     return ACCEL_OK;

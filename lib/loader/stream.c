@@ -327,11 +327,10 @@ static accel_status_t begin(ax_stream_t *s, uint64_t k)
 
 static size_t window_width(const accel_loader_t *l)
 {
-    const accel_loader_options_t *o = &l->options;
+    const ax_blocks_t *blocks = &l->order.blocks;
 
-    if (!o->shuffle)
-        return (size_t)l->round.global;
-    return o->block * (o->group ? o->group : AX_GROUP);
+    return l->options.shuffle ? (size_t)(blocks->block * blocks->group)
+                              : (size_t)l->round.global;
 }
 
 accel_status_t ax_stream_create(const accel_loader_t *l, ax_stream_t **out)

@@ -346,6 +346,71 @@ static void elastic_resumes_see_the_rest_once(void **state)
     accel_dataset_destroy(d);
 }
 
+/* ---- the place in one order is none in another --------------------------- */
+
+static int backwards(void *context, uint64_t epoch, uint64_t position,
+                     size_t count, uint64_t *index)
+{
+    (void)epoch;
+    for (size_t i = 0; i < count; i++)
+        index[i] = *(uint64_t *)context - 1 - (position + i);
+    return 0;
+}
+
+/* Each of `orders` takes its own saved place and no other's. */
+static void check_places(accel_dataset_t *d, const accel_loader_options_t *o,
+                         size_t norders)
+{
+    for (size_t a = 0; a < norders; a++)
+        for (size_t b = 0; b < norders; b++) {
+            accel_loader_t *from = rig_loader(d, &o[a], 0, 1);
+            accel_loader_t *to = rig_loader(d, &o[b], 0, 1);
+            accel_loader_state_t at;
+            accel_batch_t batch;
+            assert_int_equal(accel_loader_next(from, &batch), ACCEL_OK);
+            accel_loader_get_state(from, &at);
+            assert_int_equal(accel_loader_set_state(to, &at),
+                             a == b ? ACCEL_OK : ACCEL_ERR_PROTO);
+            accel_loader_destroy(from);
+            accel_loader_destroy(to);
+        }
+}
+
+static void a_resume_in_another_order_is_refused(void **state)
+{
+    double even[60], other[60];
+    rig_t rig = rig_of(60);
+    accel_dataset_t *stream = rig_dataset(&rig, true);
+    accel_dataset_t *d = rig_dataset(&rig, false);
+    accel_loader_options_t streams[] = {
+        *L(.batch_size = 6),
+        *L(.batch_size = 6, .shuffle = true, .block = 4),
+        *L(.batch_size = 6, .shuffle = true, .block = 5),
+        *L(.batch_size = 6, .shuffle = true, .block = 4, .group = 3),
+    };
+    accel_loader_options_t orders[] = {
+        *L(.batch_size = 6),
+        *L(.batch_size = 6, .shuffle = true),
+        *L(.batch_size = 6, .shuffle = true, .block = 4),
+        *L(.batch_size = 6, .shuffle = true, .block = 5),
+        *L(.batch_size = 6, .shuffle = true, .block = 4, .group = 3),
+        *L(.batch_size = 6, .weights = even),
+        *L(.batch_size = 6, .weights = other),
+        *L(.batch_size = 6, .weights = even, .replacement = true),
+        *L(.batch_size = 6, .weights = even, .draws = 54),
+        *L(.batch_size = 6, .order = backwards, .context = &rig.samples),
+    };
+
+    (void)state;
+    for (int i = 0; i < 60; i++)
+        even[i] = other[i] = 1;
+    other[0] = 2;
+    check_places(stream, streams, ARRAY_SIZE(streams));
+    check_places(d, orders, ARRAY_SIZE(orders));
+    accel_dataset_destroy(d);
+    accel_dataset_destroy(stream);
+}
+
 /* ---- blocks -------------------------------------------------------------- */
 
 static void blocks_are_a_permutation_and_stay_together(void **state)
@@ -472,6 +537,7 @@ int main(void)
         cmocka_unit_test(batches_of_any_size_go_round),
         cmocka_unit_test(what_a_program_says_is_checked),
         cmocka_unit_test(elastic_resumes_see_the_rest_once),
+        cmocka_unit_test(a_resume_in_another_order_is_refused),
         cmocka_unit_test(blocks_are_a_permutation_and_stay_together),
         cmocka_unit_test(weights_decide_how_often),
         cmocka_unit_test(wrong_weights_are_refused),
