@@ -314,6 +314,11 @@ uint64_t ax_loader_tick(const accel_loader_t *loader)
     return loader->holding ? loader->tick : 0;
 }
 
+uint64_t ax_loader_fingerprint(const accel_loader_t *loader)
+{
+    return accel_dataset_fingerprint(loader->dataset);
+}
+
 uint64_t ax_loader_hash(const accel_loader_t *loader)
 {
     const accel_loader_options_t *o = &loader->options;

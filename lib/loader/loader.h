@@ -26,7 +26,9 @@ size_t ax_loader_rows(const accel_loader_t *loader);
  */
 uint64_t ax_loader_tick(const accel_loader_t *loader);
 
-/* A hash of all options that ranks must give alike, weights included. */
+/* The fingerprint of its dataset, and a hash of all options that ranks must
+ * give alike, weights included. */
+uint64_t ax_loader_fingerprint(const accel_loader_t *loader);
 uint64_t ax_loader_hash(const accel_loader_t *loader);
 
 /* Would accel_loader_set_state() take it? Changes nothing. */

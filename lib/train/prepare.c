@@ -47,7 +47,7 @@ static accel_status_t check(const accel_t *accel,
 
 /* ---- the same on all ranks? ---------------------------------------------- */
 
-enum { OBJECTS = 0, FINGERPRINT, SEED, BATCH_SIZE, DEAL, OTHER, FIELDS };
+enum { OBJECTS = 0, FINGERPRINT, SEED, EPOCH, BATCH_SIZE, DEAL, OTHER, FIELDS };
 
 static bool is_tied(const accel_t *accel, const accel_loader_t *loader)
 {
@@ -72,8 +72,9 @@ static void describe(const accel_t *accel, const accel_prepare_options_t *o,
     fields[OBJECTS] |= (uint64_t)is_tied(accel, o->loader) << 4;
     l = ax_loader_options(o->loader);
     accel_loader_get_state(o->loader, &state);
-    fields[FINGERPRINT] = state.fingerprint;
-    fields[SEED] = l->shuffle ? l->seed : 0;
+    fields[FINGERPRINT] = ax_loader_fingerprint(o->loader);
+    fields[SEED] = l->shuffle || l->weights ? state.seed : 0;
+    fields[EPOCH] = state.epoch;
     fields[BATCH_SIZE] = l->batch_size;
     fields[DEAL] = (uint64_t)l->shuffle | (uint64_t)l->drop_last << 1 |
                    (uint64_t)l->split_batches << 2 | (uint64_t)l->uneven << 3;
@@ -112,8 +113,9 @@ static accel_status_t compare_with_main(const accel_t *accel,
                                         const uint64_t *all)
 {
     static const char *const names[FIELDS] = {
-        [FINGERPRINT] = "the shape of the dataset (samples, fields, types)",
+        [FINGERPRINT] = "the dataset (samples, fields, types, files)",
         [SEED] = "the loader's seed",
+        [EPOCH] = "the loader's epoch",
         [BATCH_SIZE] = "the loader's batch size",
         [DEAL] = "the loader's shuffle, drop_last, split_batches or uneven",
         [OTHER] = "the loader's order (weights, draws, block, group, "

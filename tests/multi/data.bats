@@ -79,6 +79,26 @@ in_shapes() {
     cmp first second
 }
 
+@test "what ranks give unlike is named on all" {
+    run on 3 1 unlike
+    echo "$output"
+    [[ $status -eq 0 ]]
+    sed -n 's/^rank 2: .* differs from rank 0 in \(the .*\): .*/\1/p' \
+        <<<"$output" >got
+    cmp got - <<'EOF'
+the dataset (samples, fields, types, files)
+the loader's seed
+the loader's seed
+the loader's order (weights, draws, block, group, nbatches), elastic, static_shape or dispatch
+the loader's shuffle, drop_last, split_batches or uneven
+the loader's order (weights, draws, block, group, nbatches), elastic, static_shape or dispatch
+the loader's batch size
+the loader's epoch
+EOF
+    [[ $(grep -c '^rank [01]: ACCEL_ERR_PROTO: prepare: rank 1 ' \
+        <<<"$output") -eq 16 ]]
+}
+
 @test "case 7: broken off in a later epoch, to the bits of a whole run" {
     on 2 1 7 | grep ^step | sort >whole
     on 2 1 7_begin | grep ^step >parts

@@ -447,6 +447,40 @@ static void case_5(void)
     accel_dataset_destroy(d);
 }
 
+/* Rank 1 differs from the others in one thing after the other, and all hear
+ * in which. */
+static void case_unlike(void)
+{
+    accel_dataset_t *d = dataset(100), *less = dataset(99);
+    bool odd = accel_rank(accel) == 1;
+    double weights[2][100];
+    accel_loader_t *l;
+
+    for (int i = 0; i < 100; i++)
+        weights[0][i] = weights[1][i] = 1;
+    weights[1][99] = 2;
+    const accel_loader_options_t options[] = {
+        *ACCEL_LOADER(.batch_size = 5),
+        *ACCEL_LOADER(.batch_size = 5, .shuffle = true, .seed = 1U + odd),
+        *ACCEL_LOADER(.batch_size = 5, .weights = weights[0], .seed = 1U + odd),
+        *ACCEL_LOADER(.batch_size = 5, .weights = weights[odd]),
+        *ACCEL_LOADER(.batch_size = 5, .shuffle = odd),
+        *ACCEL_LOADER(.batch_size = 5, .shuffle = true, .block = 4U + odd),
+        *ACCEL_LOADER(.batch_size = 5U + odd),
+        *ACCEL_LOADER(.batch_size = 5),
+    };
+    for (size_t i = 0; i < 8; i++) {
+        OK(accel_loader_create(i == 0 && odd ? less : d, &options[i], &l));
+        if (i == 7)
+            accel_loader_set_epoch(l, odd);
+        FAILS(accel_prepare(accel, ACCEL_PREPARE(.loader = l)),
+              ACCEL_ERR_PROTO);
+        accel_loader_destroy(l);
+    }
+    accel_dataset_destroy(less);
+    accel_dataset_destroy(d);
+}
+
 /* ---- case 7: broken off in a later epoch --------------------------------- */
 
 enum { BREAK = 7, STEPS = 15 };
@@ -615,6 +649,7 @@ static const struct {
     {"4off", case_4off},
     {"join_loader", case_join_loader},
     {"5", case_5},
+    {"unlike", case_unlike},
     {"7", case_7},
     {"7_begin", case_7_begin},
     {"7_end", case_7_end},
