@@ -12,6 +12,8 @@ lib_libaccel_core_la_SOURCES += \
 	lib/base/settings_file.c \
 	lib/base/io.c \
 	lib/base/clock.c \
+	lib/base/hdf5.h \
+	lib/base/hdf5.c \
 	lib/base/rng_priv.h \
 	lib/base/rng.c \
 	lib/base/dtype.c \

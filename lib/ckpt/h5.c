@@ -11,13 +11,8 @@
 
 accel_status_t ax_h5_create(ax_h5_t *h5, const char *path)
 {
-    /* After a failed write HDF5 1.10 crashes in its exit handler: no handler.
-     * Too late, and harmless, when the program has used HDF5 before. */
-    H5dont_atexit();
-    H5open();
     *h5 = (ax_h5_t){.file = H5I_INVALID_HID, .path = path};
-    H5Eget_auto2(H5E_DEFAULT, &h5->print, &h5->print_data);
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    ax_hdf5_enter(&h5->visit);
 
     hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
     h5->links = H5Pcreate(H5P_LINK_CREATE);
@@ -56,8 +51,7 @@ accel_status_t ax_h5_close(ax_h5_t *h5, accel_status_t st)
     /* SEMI: fails too when an object of ours was left open. */
     if (h5->file >= 0 && H5Fclose(h5->file) < 0 && st == ACCEL_OK)
         st = ax_h5_fail(h5, "cannot write");
-    H5Eclear2(H5E_DEFAULT);
-    H5Eset_auto2(H5E_DEFAULT, h5->print, h5->print_data);
+    ax_hdf5_leave(&h5->visit);
     h5->file = H5I_INVALID_HID;
     return st;
 }

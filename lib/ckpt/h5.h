@@ -9,23 +9,19 @@
 
 #include "ckpt_priv.h"
 
-#include <hdf5.h>
+#include "base/hdf5.h"
 
-/*
- * HDF5 as a place to be in: one at a time in a process, with HDF5's printing
- * of errors off and its own handler put back at the end.
- */
+/* A file that is being written: HDF5 is entered until it is closed. */
 typedef struct ax_h5 {
     hid_t file;
     hid_t links;  /* link creation: make groups on the way, UTF-8 names */
     hid_t text;   /* a string attribute's type */
     hid_t scalar; /* its space */
     const char *path;
-    H5E_auto2_t print;
-    void *print_data;
+    ax_hdf5_visit_t visit;
 } ax_h5_t;
 
-/* Creates `path`, which must not exist. */
+/* Creates `path`, which must not exist. On failure nothing is to be closed. */
 accel_status_t ax_h5_create(ax_h5_t *h5, const char *path);
 
 /*

@@ -12,7 +12,6 @@
  */
 #include "hdf5_priv.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,32 +19,8 @@
 #define OBJECTS_MAX 4096
 #define CACHE_MAX ((size_t)256 << 20)
 
-/* Not every build of the library may be entered by two threads. */
-static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
-
 /* ---- the library ---------------------------------------------------------
  */
-
-/* The library as a place to be in, where it prints nothing. */
-typedef struct visit {
-    H5E_auto2_t print;
-    void *data;
-} visit_t;
-
-static void enter(visit_t *v)
-{
-    pthread_mutex_lock(&library);
-    H5open();
-    H5Eget_auto2(H5E_DEFAULT, &v->print, &v->data);
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-}
-
-static void leave(const visit_t *v)
-{
-    H5Eclear2(H5E_DEFAULT);
-    H5Eset_auto2(H5E_DEFAULT, v->print, v->data);
-    pthread_mutex_unlock(&library);
-}
 
 /* Keeps the innermost description, which is the cause. */
 static herr_t keep_first(unsigned n, const H5E_error2_t *error, void *context)
@@ -71,8 +46,6 @@ static accel_status_t open_file(ax_hdf5_t *h)
 
     if (fapl < 0)
         st = ax_hdf5_failed(ACCEL_ERR_IO, h->file.path, "cannot set up HDF5");
-    /* Filters that are not built in would be loaded as code. */
-    H5PLset_loading_state(0);
 #if H5_VERSION_GE(1, 10, 7)
     /* Locks fail on many file servers, and nobody writes to data; but a file
      * that the program has open itself must be locked as it is there. */
@@ -291,9 +264,9 @@ static accel_status_t read_filtered(const ax_hdf5_t *h, const ax_array_t *a,
 {
     accel_status_t st = ACCEL_OK;
     unsigned char byte;
-    visit_t visit;
+    ax_hdf5_visit_t visit;
 
-    enter(&visit);
+    ax_hdf5_enter(&visit);
     for (size_t i = 0, n; i < count && st == ACCEL_OK; i += n) {
         for (n = 1; i + n < count && index[i + n] == index[i] + n; n++)
             ;
@@ -301,7 +274,7 @@ static accel_status_t read_filtered(const ax_hdf5_t *h, const ax_array_t *a,
             st = ax_hdf5_failed(ACCEL_ERR_IO, h->file.path,
                                 "a chunk is damaged or cannot be read");
     }
-    leave(&visit);
+    ax_hdf5_leave(&visit);
     accel_status_t changed = ax_file_read(&h->file, &byte, 1, 0);
     return changed != ACCEL_OK ? changed : st;
 }
@@ -335,9 +308,9 @@ static accel_status_t hdf5_read(const accel_dataset_t *dataset,
 
 static void close_library(ax_hdf5_t *h)
 {
-    visit_t visit;
+    ax_hdf5_visit_t visit;
 
-    enter(&visit);
+    ax_hdf5_enter(&visit);
     for (size_t f = 0; h->array && f < h->narrays; f++) {
         if (h->array[f].type >= 0)
             H5Tclose(h->array[f].type);
@@ -347,7 +320,7 @@ static void close_library(ax_hdf5_t *h)
     if (h->id >= 0)
         H5Fclose(h->id);
     h->id = H5I_INVALID_HID;
-    leave(&visit);
+    ax_hdf5_leave(&visit);
 }
 
 static void hdf5_destroy(void *self)
@@ -385,16 +358,16 @@ static accel_status_t add_arrays(ax_hdf5_t *h, const found_t *f, bool *needed)
 static accel_status_t
 examine(ax_hdf5_t *h, const accel_dataset_options_t *options, found_t *f)
 {
-    visit_t visit;
+    ax_hdf5_visit_t visit;
     bool needed = true;
 
-    enter(&visit);
+    ax_hdf5_enter(&visit);
     accel_status_t st = open_file(h);
     if (st == ACCEL_OK)
         st = name_columns(h, options, f);
     if (st == ACCEL_OK)
         st = add_arrays(h, f, &needed);
-    leave(&visit);
+    ax_hdf5_leave(&visit);
     if (!needed)
         close_library(h);
     return st;

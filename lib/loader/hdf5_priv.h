@@ -6,7 +6,7 @@
 
 #include "dataset_priv.h"
 
-#include <hdf5.h>
+#include "base/hdf5.h"
 
 /* One field, in one of three ways. */
 typedef struct ax_array {

@@ -29,7 +29,7 @@ owner_of() {
     case $1 in
     pmix*.h) echo "lib/job/ src/ bench/ tests/" ;;
     hwloc.h | hwloc/*) echo "lib/topo/" ;;
-    hdf5.h) echo "lib/ckpt/ lib/loader/ tests/ bench/" ;;
+    hdf5.h) echo "lib/base/hdf5 tests/ bench/" ;;
     ucp/* | ucs/* | uct/*) echo "lib/net/" ;;
     mpi.h) echo "lib/net/mpi lib/accel/mpi.h bench/ tests/ examples/" ;;
     slurm/*) echo "spank/ tests/" ;;
