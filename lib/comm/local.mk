@@ -49,6 +49,12 @@ tests_unit_test_split_SOURCES = tests/unit/test_split.c tests/unit/ranks.h \
 tests_unit_test_split_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_split_LDADD = $(unit_ldadd)
 
+unit_tests += tests/unit/test_comm_ends
+tests_unit_test_comm_ends_SOURCES = tests/unit/test_comm_ends.c \
+	tests/unit/ranks.h
+tests_unit_test_comm_ends_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_comm_ends_LDADD = $(unit_ldadd)
+
 dist_man_MANS += man/accel_comm.3 man/accel_comm_split.3
 
 multi_tests += tests/multi/comm.bats

@@ -11,6 +11,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Can ranks be on several nodes? */
+#if defined(__SANITIZE_THREAD__)
+#define WITH_UCX false
+#define WHY_NOT "its threads are not instrumented: false reports"
+#elif !defined(HAVE_UCX)
+#define WITH_UCX false
+#define WHY_NOT "configured without it"
+#else
+#define WITH_UCX true
+#define WHY_NOT ""
+#endif
+
 #define CHECK(what) check_that((what), #what, __FILE__, __LINE__)
 
 static inline void check_that(bool holds, const char *what, const char *file,

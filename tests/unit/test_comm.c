@@ -7,22 +7,10 @@
 
 #include <math.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- right results, wherever the ranks are --------------------------------
  */
-
-#if defined(__SANITIZE_THREAD__)
-#define WITH_UCX false
-#define WHY_NOT "its threads are not instrumented: false reports"
-#elif !defined(HAVE_UCX)
-#define WITH_UCX false
-#define WHY_NOT "configured without it"
-#else
-#define WITH_UCX true
-#define WHY_NOT ""
-#endif
 
 static const char *const cyclic[] = {"a", "b", "a", "b", "a", "b", "a", "b"};
 static const char *const uneven[] = {"a", "b", "b", "c", "b"};
@@ -432,159 +420,6 @@ static void only_one_thread_and_no_child(void **state)
     run_world(&w);
 }
 
-/* ---- late and gone
- * -----------------------------------------------------------
- */
-
-static void sleep_ms(long ms)
-{
-    struct timespec ts = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
-
-    nanosleep(&ts, NULL);
-}
-
-static void one_is_late(rank_of_t *me)
-{
-    const char *text = accel_last_error()->text;
-
-    if (me->rank == 1)
-        sleep_ms(3000);
-    CHECK(accel_comm_barrier(me->comm) == ACCEL_ERR_TIMEOUT);
-    CHECK(strstr(text, "waited 1 s in barrier #2 for rank 1 on ") != NULL);
-    CHECK(strstr(text, "last: accel_comm_open #1") != NULL);
-    CHECK(strstr(text, "timeout=1") != NULL);
-}
-
-static void one_leaves(rank_of_t *me)
-{
-    const char *text = accel_last_error()->text;
-
-    if (me->rank == 1) {
-        accel_comm_close(me->comm);
-        me->comm = NULL;
-        return;
-    }
-    CHECK(accel_comm_barrier(me->comm) == ACCEL_ERR_PEER);
-    CHECK(strstr(text, "rank 1 on ") != NULL);
-    CHECK(strstr(text, "has left") != NULL);
-}
-
-/* Others may leave when the last operation is through for them. */
-static void all_leave_in_any_order(rank_of_t *me)
-{
-    float x = 1;
-
-    for (int i = 0; i < 20; i++)
-        CHECK(accel_comm_allreduce(me->comm, &x, &x, 1, ACCEL_F32, ACCEL_MAX) ==
-              ACCEL_OK);
-    CHECK(accel_comm_gather(me->comm, &x, me->rank ? NULL : (float[3]){0}, 1,
-                            ACCEL_F32, 0) == ACCEL_OK);
-}
-
-/* Until this rank sees that somebody's call has failed. */
-static void await_fault(accel_comm_t *c)
-{
-    for (int i = 0; i < 60000; i++) {
-        if (c->inter)
-            CHECK(ax_inter_poll(c, NULL, false) >= ACCEL_OK);
-        if (ax_fault_ahead(c))
-            return;
-        sleep_ms(1);
-    }
-    CHECK(!"no fault");
-}
-
-/* Rank 2 leaves after the barrier; rank 1 is the last one in it, when rank 0
- * has given up in the call after it: this one is through, the next is not. */
-static void one_is_behind(rank_of_t *me)
-{
-    const char *text = accel_last_error()->text;
-
-    CHECK(accel_comm_barrier(me->comm) == ACCEL_OK);
-    if (me->rank == 2) {
-        accel_comm_close(me->comm);
-        me->comm = NULL;
-        return;
-    }
-    if (me->rank == 1) {
-        ax_wait_t wait = {.tries = 1u << 20};
-        await_fault(me->comm);
-        CHECK(!ax_fault_there(me->comm));
-        CHECK(ax_wait_more(me->comm, &wait) == ACCEL_OK);
-    }
-    CHECK(accel_comm_barrier(me->comm) == ACCEL_ERR_PEER);
-    CHECK(strstr(text, "comm: rank 2 on ") == text);
-    CHECK(strstr(text, "has left (accel_comm_close) while others are in "
-                       "barrier #3") != NULL);
-    CHECK(strstr(text, "rank 0 was waiting in it") != NULL);
-    CHECK(accel_comm_barrier(me->comm) == ACCEL_ERR_PEER);
-}
-
-/* Who has left cannot send what this call still wants: it ends. */
-static void one_waits_in_vain(rank_of_t *me)
-{
-    ax_wait_t wait = {.tries = 1u << 20};
-    accel_status_t st;
-
-    if (me->rank == 2) {
-        accel_comm_close(me->comm);
-        me->comm = NULL;
-        return;
-    }
-    if (me->rank == 0) {
-        CHECK(accel_comm_barrier(me->comm) == ACCEL_ERR_PEER);
-        return;
-    }
-    await_fault(me->comm);
-    while ((st = ax_wait_more(me->comm, &wait)) == ACCEL_OK)
-        ;
-    CHECK(st == ACCEL_ERR_PEER);
-    CHECK(strstr(accel_last_error()->text, "comm: rank 2 on ") != NULL);
-}
-
-/* Node 1 waits for rank 0, and this one for node 1: its last call is said,
- * not that of rank 0. */
-static void who_waits_for_us_is_named_rightly(rank_of_t *me)
-{
-    bool awaited[3] = {false, true, false};
-    const ax_wait_t wait = {.nodes = awaited};
-    char text[256] = "";
-
-    if (me->rank == 0) {
-        ax_peer_t *peer = &me->comm->inter->peers[1];
-        ax_peer_t kept = *peer;
-        *peer = (ax_peer_t){.last = AX_LAST(AX_CALL_ALLREDUCE, 7),
-                            .waits_for = 0,
-                            .waits_last = AX_LAST(AX_CALL_BARRIER, 3),
-                            .waits_ns = ax_now_ns()};
-        ax_inter_late(me->comm, &wait, text, sizeof text);
-        CHECK(strcmp(text, "rank 1 on b (last: all-reduce #7)") == 0);
-        *peer = kept;
-    }
-    CHECK(accel_comm_barrier(me->comm) == ACCEL_OK);
-}
-
-static void waits_end(void **state)
-{
-    struct world w = {.size = 3, .spec = "timeout=1"};
-    const rank_fn tries[] = {one_is_late, one_leaves, all_leave_in_any_order,
-                             one_is_behind, one_waits_in_vain};
-
-    (void)state;
-    for (size_t i = 0; i < ARRAY_SIZE(tries); i++) {
-        w.run = tries[i];
-        w.spec = i ? "timeout=60" : "timeout=1";
-        w.nodes = NULL;
-        run_world(&w);
-        w.nodes = apart;
-        if (WITH_UCX)
-            run_world(&w);
-    }
-    w.run = who_waits_for_us_is_named_rightly;
-    if (WITH_UCX)
-        run_world(&w);
-}
-
 /* ---- memory
  * ------------------------------------------------------------------
  */
@@ -814,7 +649,6 @@ int main(void)
         cmocka_unit_test(wrong_uses_do_no_harm),
         cmocka_unit_test(memory_is_given_and_taken),
         cmocka_unit_test(outcomes_become_everyones),
-        cmocka_unit_test(waits_end),
         cmocka_unit_test(several_nodes_need_a_transport),
         cmocka_unit_test(sums_are_right_wherever_ranks_are),
     };

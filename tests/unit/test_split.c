@@ -6,12 +6,6 @@
 
 #include <fcntl.h>
 
-#if defined(__SANITIZE_THREAD__)
-#define WITH_UCX false /* its threads are not instrumented: false reports */
-#else
-#define WITH_UCX true
-#endif
-
 static const char *const cyclic[] = {"a", "b", "a", "b", "a", "b", "a", "b"};
 static const char *const uneven[] = {"a", "b", "b", "c", "b", "c"};
 
