@@ -2,6 +2,9 @@
 #ifndef CMD_H
 #define CMD_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 /* Exit statuses that are not a program's own. */
 enum {
     CMD_OK = 0,
@@ -40,5 +43,21 @@ const struct command *command_find(const char *name);
  */
 int cmd_usage(const char *name, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* A whole number from `least` to `most`: digits and nothing else. */
+bool cmd_number(const char *text, uint64_t least, uint64_t most, uint64_t *out);
+
+/*
+ * One of several tasks speaks for all, also when they cannot become ranks:
+ * true unless the environment says that this is none of the first. Better two
+ * voices than none: what a step around this one has left there may be wrong.
+ */
+bool cmd_speaks(void);
+
+/* Nanoseconds of the monotonic clock. */
+int64_t cmd_now_ns(void);
+
+/* Removes a directory and all in it, as far as that can be done. */
+void cmd_remove_tree(const char *path);
 
 #endif

@@ -24,17 +24,6 @@ static int failed(const char *what)
     return CMD_FAILED;
 }
 
-static bool read_number(const char *text, uint64_t least, uint64_t most,
-                        uint64_t *out)
-{
-    char *end;
-
-    if (*text < '0' || *text > '9')
-        return false;
-    *out = strtoull(text, &end, 10);
-    return !*end && *out >= least && *out <= most;
-}
-
 /* Longer options set a flag; short ones have a number. -1: all is read. */
 static int read_options(int argc, char **argv, const char *letters,
                         const struct option *flags, struct plan *plan)
@@ -49,11 +38,11 @@ static int read_options(int argc, char **argv, const char *letters,
         const char *word = argv[optind - 1];
 
         if (option == 'n')
-            good = read_number(optarg, 1, RANKS_MAX, &size);
+            good = cmd_number(optarg, 1, RANKS_MAX, &size);
         else if (option == 'b')
-            good = read_number(optarg, 1, BATCH_MAX, &plan->shard.batch_size);
+            good = cmd_number(optarg, 1, BATCH_MAX, &plan->shard.batch_size);
         else if (option == 't')
-            good = read_number(optarg, 1, BATCH_MAX, &plan->tokens);
+            good = cmd_number(optarg, 1, BATCH_MAX, &plan->tokens);
         else if (option == 'S')
             plan->shard.split_batches = true;
         else if (option == 'D')
@@ -198,7 +187,7 @@ static int shards(int argc, char **argv)
         return cmd_usage("data", "shards: %s is missing",
                          shard->size ? "-b" : "-n");
     if (optind + 1 != argc ||
-        !read_number(argv[optind], 0, UINT64_MAX / 2, &shard->samples))
+        !cmd_number(argv[optind], 0, UINT64_MAX / 2, &shard->samples))
         return cmd_usage("data", "shards: want one number of samples");
     uint64_t *positions = calloc((size_t)shard->batch_size, sizeof *positions);
     if (!positions) {

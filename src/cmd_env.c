@@ -12,16 +12,6 @@ static json_t *error_of(const char *part)
     return json_pack("{s:s}", "error", accel_last_error()->text);
 }
 
-/* Of several tasks the first one speaks, also when they found no PMIx. */
-static bool is_speaker(const accel_job_t *job)
-{
-    const char *procid = getenv("SLURM_PROCID");
-
-    if (job)
-        return accel_job_rank(job) == 0;
-    return !procid || strcmp(procid, "0") == 0;
-}
-
 static json_t *collect(const accel_settings_t *settings, json_t *job,
                        json_t *hardware)
 {
@@ -56,7 +46,7 @@ static int report(const accel_settings_t *settings, bool json)
     bool joined = accel_job_open(settings, NULL, &job) == ACCEL_OK;
     if (!joined)
         rc = CMD_FAILED;
-    if (!is_speaker(job)) {
+    if (job ? accel_job_rank(job) != 0 : !cmd_speaks()) {
         accel_job_close(job);
         return rc;
     }

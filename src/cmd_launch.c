@@ -22,44 +22,28 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-/* A whole number from `low` to `high`. */
-static bool read_count(const char *text, long low, long high, long *out)
-{
-    long value = 0;
-
-    if (!*text)
-        return false;
-    for (; *text; text++) {
-        if (*text < '0' || *text > '9' || value > high)
-            return false;
-        value = value * 10 + (*text - '0');
-    }
-    *out = value;
-    return value >= low && value <= high;
-}
-
 static int take(struct launch_options *options, int option, const char *word)
 {
-    long count;
+    uint64_t count;
 
     switch (option) {
     case 'n':
-        if (!read_count(optarg, 1, RANKS_MAX, &count))
+        if (!cmd_number(optarg, 1, RANKS_MAX, &count))
             return cmd_usage("launch", "-n %s: want a number from 1 to %d",
                              optarg, RANKS_MAX);
         options->size = (int)count;
         return CMD_OK;
     case OPT_NODES:
-        if (!read_count(optarg, 1, RANKS_MAX, &count))
+        if (!cmd_number(optarg, 1, RANKS_MAX, &count))
             return cmd_usage("launch", "--nodes %s: want a number from 1 to %d",
                              optarg, RANKS_MAX);
         options->nodes = (int)count;
         return CMD_OK;
     case OPT_GRACE:
-        if (!read_count(optarg, 0, 86400, &count))
+        if (!cmd_number(optarg, 0, 86400, &count))
             return cmd_usage(
                 "launch", "--grace %s: want seconds from 0 to 86400", optarg);
-        options->grace_ns = options->stop_ns = count * SECOND;
+        options->grace_ns = options->stop_ns = (int64_t)count * SECOND;
         return CMD_OK;
     case OPT_ACCEL:
         options->spec = optarg;

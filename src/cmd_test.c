@@ -160,29 +160,17 @@ static const struct {
 /* ---- running it -----------------------------------------------------------
  */
 
-/* Before there is a rank: one of the tasks speaks for all. */
-static bool speaks(void)
-{
-    static const char *const names[] = {"PMIX_RANK", "SLURM_PROCID"};
-
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *value = getenv(names[i]);
-        if (value)
-            return strcmp(value, "0") == 0;
-    }
-    return true;
-}
-
 static void run_group(struct test *test, size_t g)
 {
     if (accel_open(ACCEL_OPTIONS(.spec = groups[g].spec), &test->accel) < 0) {
         test->checks++;
         test->failed++;
         test->dead = true;
-        if (speaks())
+        if (test->speaks)
             printf("FAIL  start: %s\n", accel_last_error()->text);
         return;
     }
+    test->speaks = accel_is_main(test->accel);
     for (const struct check *c = groups[g].checks; c->name; c++)
         run_check(test, c);
     accel_close(test->accel);
@@ -190,12 +178,13 @@ static void run_group(struct test *test, size_t g)
 
 static int run_here(struct test *test)
 {
+    test->speaks = cmd_speaks();
     for (size_t g = 0; g < sizeof groups / sizeof *groups && !test->dead; g++)
         run_group(test, g);
-    if (speaks() && test->failed)
+    if (test->speaks && test->failed)
         printf("%d of %d checks FAILED%s\n", test->failed, test->checks,
                test->dead ? "; the others were not tried" : "");
-    else if (speaks())
+    else if (test->speaks)
         printf("all %d checks ok\n", test->checks);
     return test->failed ? CMD_FAILED : CMD_OK;
 }
@@ -250,25 +239,17 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-static bool read_size(const char *text, int *size)
-{
-    char *end;
-    long value = strtol(text, &end, 10);
-
-    *size = (int)value;
-    return *text && !*end && value >= 1 && value <= RANKS_MAX;
-}
-
 int cmd_test(int argc, char **argv)
 {
     struct test test = {.dir = NULL};
     bool here = false;
-    int option, size = 0;
+    uint64_t size = 0;
+    int option;
 
     opterr = 0;
     while ((option = getopt_long(argc, argv, ":n:", long_options, NULL)) >= 0) {
         const char *word = argv[optind - 1];
-        if (option == 'n' && !read_size(optarg, &size))
+        if (option == 'n' && !cmd_number(optarg, 1, RANKS_MAX, &size))
             return cmd_usage("test", "-n %s: want a number from 1 to %d",
                              optarg, RANKS_MAX);
         else if (option == 'd' && !*optarg)
@@ -285,7 +266,7 @@ int cmd_test(int argc, char **argv)
     if (optind < argc)
         return cmd_usage("test", "%s: no such argument", argv[optind]);
     if (!here && is_alone())
-        return start_ranks(size, test.dir);
+        return start_ranks((int)size, test.dir);
     if (size)
         return cmd_usage("test", "-n is for starting ranks; here a launcher "
                                  "has, or --here was given");

@@ -3,11 +3,11 @@
  * whose other end only the launcher has: when the launcher is gone, be it by
  * SIGKILL, it kills the ranks that are left and removes the directory.
  */
+#include "cmd.h"
 #include "launch.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,21 +38,6 @@ static bool make_some_dir(void)
 {
     return make_dir(getenv("TMPDIR")) || make_dir("/tmp") ||
            make_dir("/var/tmp") || make_dir("/dev/shm");
-}
-
-static int remove_one(const char *path, const struct stat *info, int type,
-                      struct FTW *where)
-{
-    (void)info;
-    (void)type;
-    (void)where;
-    remove(path);
-    return 0;
-}
-
-static void remove_dir(void)
-{
-    nftw(guard.dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 /* ---- the guard ------------------------------------------------------------
@@ -101,7 +86,7 @@ static _Noreturn void stand_guard(int fd)
     }
     for (size_t i = 0; i < groups.count; i++)
         kill(-groups.list[i], SIGKILL);
-    remove_dir();
+    cmd_remove_tree(guard.dir);
     _exit(0);
 }
 
@@ -144,7 +129,7 @@ const char *guard_start(void)
     close(guard.fd);
 fail:
     fprintf(stderr, "accel: launch: %s\n", strerror(errno));
-    remove_dir();
+    cmd_remove_tree(guard.dir);
     return NULL;
 }
 

@@ -1,5 +1,6 @@
 /* From the first rank to the last: one loop that passes lines and signals on,
  * and ends the others when a rank has failed. */
+#include "cmd.h"
 #include "launch.h"
 
 #include <errno.h>
@@ -11,7 +12,6 @@
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SECOND 1000000000LL
@@ -38,14 +38,6 @@ struct run {
     bool stopped;       /* by SIGTERM, SIGINT or SIGHUP from outside */
 };
 
-static int64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * SECOND + t.tv_nsec;
-}
-
 static void signal_all(struct run *run, int number)
 {
     for (int r = 0; r < run->started; r++)
@@ -70,7 +62,7 @@ static void next_stage(struct run *run)
     case STAGE_RUN:
     case STAGE_GRACE:
         run->stage = STAGE_TERM;
-        run->deadline = now_ns() + KILL_AFTER;
+        run->deadline = cmd_now_ns() + KILL_AFTER;
         signal_all(run, SIGTERM);
         signal_all(run, SIGCONT); /* a stopped rank would not see it */
         break;
@@ -98,7 +90,7 @@ static void first_failure(struct run *run, int status)
     if (run->running == 0 || run->stage != STAGE_RUN)
         return;
     run->stage = STAGE_GRACE;
-    run->deadline = now_ns() + run->options->grace_ns;
+    run->deadline = cmd_now_ns() + run->options->grace_ns;
 }
 
 static void complain(struct run *run, int rank, const char *what)
@@ -156,7 +148,7 @@ static void reap(struct run *run, int r)
     if (info.si_code != CLD_EXITED || info.si_status != 0)
         failure(run, r, &info);
     if (run->running == 0)
-        run->deadline = now_ns() + DRAIN_AFTER;
+        run->deadline = cmd_now_ns() + DRAIN_AFTER;
 }
 
 static void check_abort(struct run *run)
@@ -192,7 +184,7 @@ static int64_t later(int64_t a, int64_t b)
  */
 static void start_clock(struct run *run, int number)
 {
-    int64_t now = now_ns();
+    int64_t now = cmd_now_ns();
 
     run->stopped = true;
     if (run->running == 0 || run->stage >= STAGE_TERM)
@@ -214,7 +206,7 @@ static void kill_all(struct run *run)
 
 static void pass_on(struct run *run, int number)
 {
-    int64_t now = now_ns(), before = run->passed[number];
+    int64_t now = cmd_now_ns(), before = run->passed[number];
     bool again = run->forwarded >> number & 1;
 
     if (again && (number == SIGINT || number == SIGTERM)) {
@@ -303,7 +295,7 @@ static int timeout_ms(const struct run *run)
     /* fg tells a job that runs already nothing */
     int64_t most = input_in_background(&run->input) ? SECOND / 4 : 60 * SECOND;
     int64_t left =
-        run->deadline == INT64_MAX ? INT64_MAX : run->deadline - now_ns();
+        run->deadline == INT64_MAX ? INT64_MAX : run->deadline - cmd_now_ns();
 
     if (left == INT64_MAX && most == 60 * SECOND)
         return -1;
@@ -368,7 +360,7 @@ static bool stalled(void *context)
 
     check_abort(run);
     take_signals(run);
-    if (now_ns() < run->deadline)
+    if (cmd_now_ns() < run->deadline)
         return true;
     /* A slow reader gets all, unless somebody wants an end. */
     if (run->running == 0)
@@ -391,7 +383,7 @@ static void loop(struct run *run)
 {
     while (run->running > 0 || streams_open(run)) {
         serve(run);
-        if (now_ns() < run->deadline)
+        if (cmd_now_ns() < run->deadline)
             continue;
         if (run->running == 0)
             break; /* something that left its group holds a pipe */

@@ -2,6 +2,7 @@
 bin_PROGRAMS += src/accel
 src_accel_SOURCES = \
 	src/accel.c \
+	src/cmd.c \
 	src/cmd.h \
 	src/cmd_data.c \
 	src/cmd_env.c \

@@ -10,7 +10,8 @@ struct test {
     const char *dir; /* where the checkpoint goes; NULL: here */
     int checks;
     int failed;
-    bool dead; /* the communicator has failed: nothing can be agreed on */
+    bool speaks; /* this process tells the verdict */
+    bool dead;   /* the communicator has failed: nothing can be agreed on */
 };
 
 /* What one rank found. */

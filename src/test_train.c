@@ -1,7 +1,7 @@
 /* accel test: a short training, next to the same one without the library. */
+#include "cmd.h"
 #include "test.h"
 
-#include <ftw.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -173,15 +173,6 @@ void check_overflow(struct test *test, struct finding *finding)
 /* ---- a checkpoint ---------------------------------------------------------
  */
 
-static int remove_entry(const char *path, const struct stat *st, int type,
-                        struct FTW *ftw)
-{
-    (void)st;
-    (void)type;
-    (void)ftw;
-    return remove(path);
-}
-
 #define PATH_ROOM 1024
 
 /* Rank 0 makes a directory; all must see it. */
@@ -248,7 +239,7 @@ void check_checkpoint(struct test *test, struct finding *finding)
     /* Nobody may still be reading. */
     accel_wait_for_everyone(accel);
     if (accel_is_main(accel))
-        nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+        cmd_remove_tree(path);
     snprintf(finding->detail, sizeof finding->detail,
              "saved in %.150s, loaded, removed", test->dir ? test->dir : ".");
 }

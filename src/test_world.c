@@ -1,4 +1,5 @@
 /* accel test: who and where the ranks are, and that they can meet. */
+#include "cmd.h"
 #include "test.h"
 
 #include <stdio.h>
@@ -132,14 +133,6 @@ void check_binding(struct test *test, struct finding *finding)
 
 #define ROUNDS 20
 
-static int64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 /* Nobody may leave before the last has come. The clocks of two nodes tell
  * nothing about each other, so that each node is looked at by itself. */
 void check_barrier(struct test *test, struct finding *finding)
@@ -154,11 +147,11 @@ void check_barrier(struct test *test, struct finding *finding)
         bool late = i % accel_size(accel) == accel_rank(accel);
         nanosleep(&(struct timespec){.tv_nsec = late ? 2000000 : 0}, NULL);
         memset(last, 0, nodes * sizeof *last);
-        last[accel_node(accel)] = now_ns();
+        last[accel_node(accel)] = cmd_now_ns();
         int64_t before = last[accel_node(accel)];
         if (!went_well(finding, accel_wait_for_everyone(accel)))
             break;
-        int64_t after = now_ns();
+        int64_t after = cmd_now_ns();
         if (!went_well(finding, accel_comm_allreduce(comm, last, last, nodes,
                                                      ACCEL_I64, ACCEL_MAX)))
             break;

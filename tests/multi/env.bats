@@ -75,6 +75,10 @@ print(d)' "$1" <<<"$output"
     SLURM_PROCID=2 run timeout 30 accel env
     [ "$status" -eq 1 ]
     [ -z "$output" ]
+    # what a step around this one has left does not silence all
+    PMIX_RANK=3 SLURM_PROCID=0 run timeout 30 accel env
+    [ "$status" -eq 1 ]
+    [ -n "$output" ]
 }
 
 @test "version and help" {

@@ -1,0 +1,61 @@
+/* What several subcommands need. */
+#include "cmd.h"
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+bool cmd_number(const char *text, uint64_t least, uint64_t most, uint64_t *out)
+{
+    uint64_t value = 0;
+
+    if (!*text)
+        return false;
+    for (; *text; text++)
+        if (*text < '0' || *text > '9' ||
+            __builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*text - '0'), &value))
+            return false;
+    *out = value;
+    return value >= least && value <= most;
+}
+
+bool cmd_speaks(void)
+{
+    static const char *const names[] = {"PMIX_RANK", "SLURM_PROCID",
+                                        "PMI_RANK"};
+    bool known = false;
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *value = getenv(names[i]);
+        if (value && strcmp(value, "0") == 0)
+            return true;
+        known = known || value;
+    }
+    return !known;
+}
+
+int64_t cmd_now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static int remove_one(const char *path, const struct stat *info, int type,
+                      struct FTW *where)
+{
+    (void)info;
+    (void)type;
+    (void)where;
+    remove(path);
+    return 0; /* the others all the same */
+}
+
+void cmd_remove_tree(const char *path)
+{
+    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
