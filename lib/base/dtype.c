@@ -6,8 +6,6 @@
 #include "base.h"
 #include "bits.h"
 
-#include <string.h>
-
 size_t accel_dtype_size(accel_dtype_t dtype)
 {
     switch (dtype) {
@@ -156,7 +154,6 @@ double ax_f32_to_f64(float value)
     uint64_t exponent = (bits >> 23) & 255;
     uint64_t fraction = bits & 0x7fffff;
     uint64_t wide;
-    double out;
 
     if (exponent == 255) {
         wide = UINT64_C(0x7ff) << 52 | fraction << 29 |
@@ -172,7 +169,5 @@ double ax_f32_to_f64(float value)
         }
         wide = (exponent + 896 - (uint64_t)shift) << 52 | fraction << 29;
     }
-    wide |= sign;
-    memcpy(&out, &wide, sizeof out);
-    return out;
+    return ax_double_of(sign | wide);
 }

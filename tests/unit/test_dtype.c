@@ -1,6 +1,7 @@
 /* base: element types, conversions and reductions on every vector level. */
 #include "unit/unit.h"
 
+#include "base/bits.h"
 #include "base/kernel.h"
 
 #include <math.h>
@@ -8,38 +9,6 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static uint32_t bits32(float x)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static float float32(uint32_t bits)
-{
-    float x;
-
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-static uint64_t bits64(double x)
-{
-    uint64_t bits;
-
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static double float64(uint64_t bits)
-{
-    double x;
-
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
 
 /* A sequence without pattern; splitmix64. */
 static uint64_t next(uint64_t *seed)
@@ -112,7 +81,7 @@ static void f16_all_values(void **state)
         if (isnan(want)) {
             uint32_t quiet =
                 (i & 0x8000) << 16 | 0x7fc00000 | (i & 0x3ff) << 13;
-            assert_int_equal(bits32(got), quiet);
+            assert_int_equal(ax_bits_of(got), quiet);
             assert_int_equal(ax_f32_to_f16(got), h | 0x200);
             continue;
         }
@@ -130,9 +99,10 @@ static void bf16_all_values(void **state)
         float got = ax_bf16_to_f32(h);
         double want = meaning(h, 7);
         if (isnan(want)) {
-            assert_int_equal(bits32(got), (i << 16) | 0x400000);
+            assert_int_equal(ax_bits_of(got), (i << 16) | 0x400000);
             assert_int_equal(ax_f32_to_bf16(got), h | 0x40);
-            assert_int_equal(ax_f32_to_bf16(float32(i << 16 | 1)), h | 0x40);
+            assert_int_equal(ax_f32_to_bf16(ax_float_of(i << 16 | 1)),
+                             h | 0x40);
             continue;
         }
         assert_true((double)got == want && !signbit(got) == !signbit(want));
@@ -146,15 +116,16 @@ static void bf16_all_values(void **state)
 static void nan_stays_nan(void **state)
 {
     (void)state;
-    assert_int_equal(ax_f32_to_f16(float32(0x7f800001)), 0x7e00);
-    assert_int_equal(ax_f32_to_f16(float32(0xff800001)), 0xfe00);
-    assert_int_equal(ax_f32_to_bf16(float32(0x7f800001)), 0x7fc0);
-    assert_int_equal(ax_f32_to_bf16(float32(0x7fffffff)), 0x7fff);
-    assert_int_equal(ax_f64_to_f16(float64(0x7ff0000000000001)), 0x7e00);
-    assert_int_equal(ax_f64_to_bf16(float64(0xfff0000000000001)), 0xffc0);
-    assert_int_equal(bits32(ax_f64_to_f32(float64(0x7ff0000000000001))),
-                     0x7fc00000);
-    assert_int_equal(bits64(ax_f32_to_f64(float32(0x7f800001))),
+    assert_int_equal(ax_f32_to_f16(ax_float_of(0x7f800001)), 0x7e00);
+    assert_int_equal(ax_f32_to_f16(ax_float_of(0xff800001)), 0xfe00);
+    assert_int_equal(ax_f32_to_bf16(ax_float_of(0x7f800001)), 0x7fc0);
+    assert_int_equal(ax_f32_to_bf16(ax_float_of(0x7fffffff)), 0x7fff);
+    assert_int_equal(ax_f64_to_f16(ax_double_of(0x7ff0000000000001)), 0x7e00);
+    assert_int_equal(ax_f64_to_bf16(ax_double_of(0xfff0000000000001)), 0xffc0);
+    assert_int_equal(
+        ax_bits_of(ax_f64_to_f32(ax_double_of(0x7ff0000000000001))),
+        0x7fc00000);
+    assert_int_equal(ax_bits64_of(ax_f32_to_f64(ax_float_of(0x7f800001))),
                      0x7ff8000020000000);
 }
 
@@ -196,15 +167,17 @@ static void f64_and_f32_as_the_machine(void **state)
     (void)state;
     for (int i = 0; i < 1000000; i++) {
         uint64_t r = next(&seed);
-        double d = float64(r);
+        double d = ax_double_of(r);
         /* half of them near the range of f32, subnormals included */
         if (i & 1)
             d = ldexp(1 + (double)(r >> 12) * 0x1p-52, (int)(r % 300) - 160);
-        float f = float32((uint32_t)r);
+        float f = ax_float_of((uint32_t)r);
         if (!isnan(d))
-            assert_int_equal(bits32(ax_f64_to_f32(d)), bits32((float)d));
+            assert_int_equal(ax_bits_of(ax_f64_to_f32(d)),
+                             ax_bits_of((float)d));
         if (!isnan(f))
-            assert_int_equal(bits64(ax_f32_to_f64(f)), bits64((double)f));
+            assert_int_equal(ax_bits64_of(ax_f32_to_f64(f)),
+                             ax_bits64_of((double)f));
     }
 }
 
@@ -317,7 +290,7 @@ static void small_f32_survives(const char *mode)
     const uint16_t sub[3] = {0x0001, 0x8040, 0x007f};
 
     assert_int_equal(accel_convert(wide, ACCEL_F64, in, ACCEL_F32, 3), 0);
-    assert_int_equal(bits64(wide[0]), bits64(0x1p-140));
+    assert_int_equal(ax_bits64_of(wide[0]), ax_bits64_of(0x1p-140));
     assert_int_equal(accel_convert(back, ACCEL_F32, wide, ACCEL_F64, 3), 0);
     assert_memory_equal(back, in, sizeof in);
     assert_int_equal(accel_convert(back, ACCEL_F32, sub, ACCEL_BF16, 3), 0);
@@ -329,7 +302,7 @@ static void small_f32_survives(const char *mode)
     assert_memory_equal(half, sub, sizeof sub);
     const void *src[2] = {in, in};
     ax_reduce(&(ax_reduce_t){ACCEL_F32, ACCEL_F32, AX_SUM, 1}, back, src, 2, 3);
-    assert_int_equal(bits32(back[1]), 0x80000002);
+    assert_int_equal(ax_bits_of(back[1]), 0x80000002);
 }
 
 static void the_mode_of_the_caller_does_not_matter(void **state)
@@ -501,18 +474,20 @@ static void floats_follow_the_table(void **state)
         float a = float_cases[i].a, b = float_cases[i].b, got;
         double da = (double)a, db = (double)b, wide;
         uint16_t ha = ax_f32_to_bf16(a), hb = ax_f32_to_bf16(b), half;
-        uint32_t want =
-            isnan(float_cases[i].want) ? AX_NAN32 : bits32(float_cases[i].want);
+        uint32_t want = isnan(float_cases[i].want)
+                            ? AX_NAN32
+                            : ax_bits_of(float_cases[i].want);
         const void *src[2] = {&a, &b}, *src64[2] = {&da, &db},
                    *src16[2] = {&ha, &hb};
         ax_reduce(&(ax_reduce_t){ACCEL_F32, ACCEL_F32, float_cases[i].op, 1},
                   &got, src, 2, 1);
-        assert_int_equal(bits32(got), want);
+        assert_int_equal(ax_bits_of(got), want);
         ax_reduce(&(ax_reduce_t){ACCEL_F64, ACCEL_F64, float_cases[i].op, 1},
                   &wide, src64, 2, 1);
-        assert_int_equal(bits64(wide), isnan(float_cases[i].want)
-                                           ? AX_NAN64
-                                           : bits64((double)float32(want)));
+        assert_int_equal(ax_bits64_of(wide),
+                         isnan(float_cases[i].want)
+                             ? AX_NAN64
+                             : ax_bits64_of((double)ax_float_of(want)));
         ax_reduce(&(ax_reduce_t){ACCEL_BF16, ACCEL_BF16, float_cases[i].op, 1},
                   &half, src16, 2, 1);
         assert_int_equal(half, want >> 16);
