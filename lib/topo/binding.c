@@ -1,5 +1,5 @@
 /* Is this process bound as its user thinks? */
-#include "topo.h"
+#include "topo_priv.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -46,49 +46,50 @@ void ax_topo_binding_texts(char *(*get)(const char *name), int threads,
                  wanted, threads, s, cpus);
 }
 
-/* "0-3,8"; cut with "..." when it does not fit. */
-static void list_cpus(const cpu_set_t *set, size_t bytes, char *out,
-                      size_t room)
+void ax_topo_list_cpus(hwloc_const_bitmap_t cpus, char *out, size_t room)
 {
-    size_t used = 0;
+    int n = hwloc_bitmap_list_snprintf(out, room, cpus);
 
-    out[0] = '\0';
-    for (size_t from = 0; from < CPUS_MAX; from++) {
-        if (!CPU_ISSET_S(from, bytes, set))
-            continue;
-        size_t to = from;
-        while (to + 1 < CPUS_MAX && CPU_ISSET_S(to + 1, bytes, set))
-            to++;
-        if (used + 16 >= room) {
-            snprintf(out + used, room - used, "...");
-            return;
-        }
-        int n = from == to ? snprintf(out + used, room - used, "%s%zu",
-                                      used ? "," : "", from)
-                           : snprintf(out + used, room - used, "%s%zu-%zu",
-                                      used ? "," : "", from, to);
-        used += n > 0 ? (size_t)n : 0;
-        from = to;
+    if (n >= 0 && (size_t)n < room)
+        return;
+    /* The last number may be cut: back to a comma that leaves room for it. */
+    out[room - 4] = '\0';
+    char *comma = strrchr(out, ',');
+    memcpy(comma ? comma + 1 : out, "...", 4);
+}
+
+/* What the kernel says that this thread may run on; NULL when it does not. */
+static hwloc_bitmap_t my_cpus(void)
+{
+    size_t bytes = CPU_ALLOC_SIZE(CPUS_MAX);
+    cpu_set_t *set = CPU_ALLOC(CPUS_MAX);
+    hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+
+    if (!set || !cpus || sched_getaffinity(0, bytes, set) != 0) {
+        hwloc_bitmap_free(cpus);
+        CPU_FREE(set);
+        return NULL;
     }
+    for (unsigned i = 0; i < CPUS_MAX; i++)
+        if (CPU_ISSET_S(i, bytes, set))
+            hwloc_bitmap_set(cpus, i);
+    CPU_FREE(set);
+    return cpus;
 }
 
 void ax_topo_check_binding(int local_rank)
 {
-    size_t bytes = CPU_ALLOC_SIZE(CPUS_MAX);
-    char cpus[128], promised[400], omp[400];
+    char list[128], promised[400], omp[400];
 
     if (local_rank != 0)
         return;
-    cpu_set_t *set = CPU_ALLOC(CPUS_MAX);
-    if (!set || sched_getaffinity(0, bytes, set) != 0) {
-        /* Not worth an error: nothing depends on it. */
-        CPU_FREE(set);
-        return;
-    }
-    list_cpus(set, bytes, cpus, sizeof cpus);
-    ax_topo_binding_texts(getenv, CPU_COUNT_S(bytes, set), cpus, promised, omp,
-                          sizeof promised);
-    CPU_FREE(set);
+    hwloc_bitmap_t cpus = my_cpus();
+    if (!cpus)
+        return; /* not worth an error: nothing depends on it */
+    ax_topo_list_cpus(cpus, list, sizeof list);
+    ax_topo_binding_texts(getenv, hwloc_bitmap_weight(cpus), list, promised,
+                          omp, sizeof promised);
+    hwloc_bitmap_free(cpus);
     if (promised[0])
         ax_log(AX_LOG_WARN, "%s", promised);
     if (omp[0])

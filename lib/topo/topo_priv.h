@@ -28,4 +28,7 @@ accel_status_t ax_topo_find_devices(accel_topo_t *topo, hwloc_topology_t hw);
 /* The NUMA node of a set of processors, -1 when it is not one. */
 int ax_topo_numa_of(hwloc_topology_t hw, hwloc_const_cpuset_t set);
 
+/* "0-3,8"; cut with "..." when it does not fit into `room`, 8 at least. */
+void ax_topo_list_cpus(hwloc_const_bitmap_t cpus, char *out, size_t room);
+
 #endif

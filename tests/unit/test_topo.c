@@ -1,7 +1,7 @@
 /* topo: machines that we do not own, this one, and the binding's warnings. */
 #include "unit/unit.h"
 
-#include "topo/topo.h"
+#include "topo/topo_priv.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -190,6 +190,35 @@ static const struct {
     {"-4", "-8", 1, false, false}, {NULL, "4,2", 2, false, true},
     {NULL, "2,4", 2, false, false}};
 
+static const struct {
+    const char *set, *want;
+    size_t room;
+} cpu_lists[] = {
+    {"", "", 128},
+    {"0", "0", 128},
+    {"0-3,8", "0-3,8", 128},
+    {"1,3,5-7", "1,3,5-7", 8}, /* fits to the byte */
+    {"1,3,5-17", "1,3,...", 8},
+    {"1,3,5-17,200", "1,3,...", 12},
+    {"1000-2000,3000-4000", "1000-2000,...", 16},
+    {"1000-2000", "...", 8},
+};
+
+static void lists_of_cpus_are_cut_at_a_number(void **state)
+{
+    char text[128];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cpu_lists); i++) {
+        hwloc_bitmap_t set = hwloc_bitmap_alloc();
+        hwloc_bitmap_list_sscanf(set, cpu_lists[i].set);
+        memset(text, 'x', sizeof text);
+        ax_topo_list_cpus(set, text, cpu_lists[i].room);
+        assert_string_equal(text, cpu_lists[i].want);
+        hwloc_bitmap_free(set);
+    }
+}
+
 static void a_narrow_binding_is_told(void **state)
 {
     char a[400], b[400];
@@ -219,6 +248,7 @@ int main(void)
         cmocka_unit_test(a_cgroup_limits_what_is_mine),
         cmocka_unit_test(this_machine_is_seen),
         cmocka_unit_test(wrong_uses_are_refused),
+        cmocka_unit_test(lists_of_cpus_are_cut_at_a_number),
         cmocka_unit_test(a_narrow_binding_is_told),
     };
 
