@@ -61,7 +61,12 @@ ACCEL_API accel_status_t accel_job_open(const accel_settings_t *settings,
  */
 ACCEL_API void accel_job_close(accel_job_t *job);
 
-/* My rank in [0, size), and the number of ranks. Local, any thread. */
+/*
+ * What follows is local, for any thread. Of a job that is NULL a rank or node
+ * is -1, a number of them 0, a text NULL.
+ */
+
+/* My rank in [0, size), and the number of ranks. */
 ACCEL_API int accel_job_rank(const accel_job_t *job);
 ACCEL_API int accel_job_size(const accel_job_t *job);
 

@@ -55,8 +55,9 @@ ACCEL_API void accel_settings_free(accel_settings_t *settings);
 
 /*
  * How many settings there are, and setting `index` of them in the order of
- * the manual. ACCEL_ERR_ARG when index is out of range; *out is then left as
- * it was. The strings live as long as `settings`. Local.
+ * the manual. ACCEL_ERR_ARG when index is out of range or settings is NULL;
+ * *out is then left as it was. The strings live as long as `settings`. Of
+ * settings that are NULL there are 0. Local.
  */
 ACCEL_API size_t accel_settings_count(const accel_settings_t *settings);
 ACCEL_API accel_status_t accel_settings_at(const accel_settings_t *settings,
@@ -64,7 +65,7 @@ ACCEL_API accel_status_t accel_settings_at(const accel_settings_t *settings,
 
 /*
  * The setting called `name`. ACCEL_ERR_NOTFOUND when there is none of that
- * name. Local.
+ * name, ACCEL_ERR_ARG when settings is NULL. Local.
  */
 ACCEL_API accel_status_t accel_settings_find(const accel_settings_t *settings,
                                              const char *name,

@@ -38,7 +38,8 @@ ACCEL_API void accel_topo_close(accel_topo_t *topo);
 
 /*
  * Cores and hardware threads this process may run on (its binding within the
- * cgroup), those of the whole machine, packages, and NUMA nodes. Local.
+ * cgroup), those of the whole machine, packages, and NUMA nodes. Local. Of a
+ * topo that is NULL these and all below are 0, NULL, and -1 for numa().
  */
 ACCEL_API int accel_topo_cores(const accel_topo_t *topo);
 ACCEL_API int accel_topo_threads(const accel_topo_t *topo);
@@ -57,7 +58,7 @@ ACCEL_API size_t accel_topo_cache_bytes(const accel_topo_t *topo);
 
 /*
  * How many devices of a kind there are, and device `index` of them.
- * ACCEL_ERR_ARG when there is none of that index.
+ * ACCEL_ERR_ARG when there is none of that index, or topo is NULL.
  */
 ACCEL_API int accel_topo_device_count(const accel_topo_t *topo,
                                       accel_device_kind_t kind);

@@ -137,7 +137,9 @@ size_t accel_settings_count(const accel_settings_t *settings)
 accel_status_t accel_settings_at(const accel_settings_t *settings, size_t index,
                                  accel_setting_t *out)
 {
-    if (!settings || !out || index >= settings->count)
+    if (!settings)
+        return ax_fail_null(__func__, "settings");
+    if (!out || index >= settings->count)
         return ax_fail(ACCEL_ERR_ARG, "settings: no setting %zu of %zu", index,
                        accel_settings_count(settings));
     const struct ax_entry *e = &settings->entries[index];
@@ -156,7 +158,9 @@ accel_status_t accel_settings_find(const accel_settings_t *settings,
     char error[AX_SPEC_ERROR];
     size_t count;
 
-    if (!settings || !name || !out)
+    if (!settings)
+        return ax_fail_null(__func__, "settings");
+    if (!name || !out)
         return ax_fail(ACCEL_ERR_ARG, "settings: a NULL argument");
     const ax_key_t *key = ax_spec_lookup(name, error, sizeof error);
     if (!key)

@@ -54,8 +54,7 @@ accel_status_t accel_job_open(const accel_settings_t *settings,
         return ax_fail(ACCEL_ERR_ARG, "job: open: out is NULL");
     *out = NULL;
     if (!settings)
-        return ax_fail(ACCEL_ERR_ARG, "job: open: settings is NULL; get them "
-                                      "from accel_settings_load()");
+        return ax_fail_null(__func__, "settings");
     accel_job_t *job = calloc(1, sizeof *job);
     if (!job)
         return ax_fail(ACCEL_ERR_NOMEM, "job: open: no memory");
@@ -80,59 +79,61 @@ void accel_job_close(accel_job_t *job)
 
 int accel_job_rank(const accel_job_t *job)
 {
-    return job->rank;
+    return job ? job->rank : -1;
 }
 
 int accel_job_size(const accel_job_t *job)
 {
-    return job->size;
+    return job ? job->size : 0;
 }
 
 int accel_job_local_rank(const accel_job_t *job)
 {
-    return job->nodes.local_of[job->rank];
+    return job ? job->nodes.local_of[job->rank] : -1;
 }
 
 int accel_job_local_size(const accel_job_t *job)
 {
-    return job->nodes.sizes[accel_job_node(job)];
+    return job ? job->nodes.sizes[accel_job_node(job)] : 0;
 }
 
 int accel_job_node(const accel_job_t *job)
 {
-    return job->nodes.node_of[job->rank];
+    return job ? job->nodes.node_of[job->rank] : -1;
 }
 
 int accel_job_nodes(const accel_job_t *job)
 {
-    return job->nodes.count;
+    return job ? job->nodes.count : 0;
 }
 
 int accel_job_node_of(const accel_job_t *job, int rank)
 {
-    return rank < 0 || rank >= job->size ? -1 : job->nodes.node_of[rank];
+    return rank < 0 || rank >= accel_job_size(job) ? -1
+                                                   : job->nodes.node_of[rank];
 }
 
 int accel_job_local_rank_of(const accel_job_t *job, int rank)
 {
-    return rank < 0 || rank >= job->size ? -1 : job->nodes.local_of[rank];
+    return rank < 0 || rank >= accel_job_size(job) ? -1
+                                                   : job->nodes.local_of[rank];
 }
 
 const char *accel_job_node_name(const accel_job_t *job, int node)
 {
-    if (node < 0 || node >= job->nodes.count)
+    if (node < 0 || node >= accel_job_nodes(job))
         return NULL;
     return job->nodes.names[node];
 }
 
 const char *accel_job_provider(const accel_job_t *job)
 {
-    return job->provider->name;
+    return job ? job->provider->name : NULL;
 }
 
 const char *accel_job_reason(const accel_job_t *job)
 {
-    return job->reason;
+    return job ? job->reason : NULL;
 }
 
 const void *ax_job_mpi_comm(const accel_job_t *job)

@@ -186,49 +186,49 @@ void accel_topo_close(accel_topo_t *topo)
 
 int accel_topo_cores(const accel_topo_t *topo)
 {
-    return topo->cores;
+    return topo ? topo->cores : 0;
 }
 
 int accel_topo_threads(const accel_topo_t *topo)
 {
-    return topo->threads;
+    return topo ? topo->threads : 0;
 }
 
 int accel_topo_machine_cores(const accel_topo_t *topo)
 {
-    return topo->machine_cores;
+    return topo ? topo->machine_cores : 0;
 }
 
 int accel_topo_packages(const accel_topo_t *topo)
 {
-    return topo->packages;
+    return topo ? topo->packages : 0;
 }
 
 int accel_topo_numa_nodes(const accel_topo_t *topo)
 {
-    return topo->numa_nodes;
+    return topo ? topo->numa_nodes : 0;
 }
 
 const char *accel_topo_cpus(const accel_topo_t *topo)
 {
-    return topo->cpus;
+    return topo ? topo->cpus : NULL;
 }
 
 int accel_topo_numa(const accel_topo_t *topo)
 {
-    return topo->numa;
+    return topo ? topo->numa : -1;
 }
 
 size_t accel_topo_cache_bytes(const accel_topo_t *topo)
 {
-    return topo->cache_bytes;
+    return topo ? topo->cache_bytes : 0;
 }
 
 int accel_topo_device_count(const accel_topo_t *topo, accel_device_kind_t kind)
 {
     int count = 0;
 
-    for (size_t i = 0; i < topo->ndevices; i++)
+    for (size_t i = 0; topo && i < topo->ndevices; i++)
         count += topo->devices[i].kind == kind;
     return count;
 }
@@ -239,7 +239,11 @@ accel_status_t accel_topo_device(const accel_topo_t *topo,
 {
     int seen = 0;
 
-    for (size_t i = 0; out && i < topo->ndevices; i++) {
+    if (!topo)
+        return ax_fail_null(__func__, "topo");
+    if (!out)
+        return ax_fail(ACCEL_ERR_ARG, "topo: device: out is NULL");
+    for (size_t i = 0; i < topo->ndevices; i++) {
         const ax_device_t *device = &topo->devices[i];
         if (device->kind != kind || seen++ != index)
             continue;

@@ -12,6 +12,8 @@ static void *more = &more;
 static size_t count = 9;
 static bool flag = true;
 static double number;
+static accel_device_t device;
+static accel_setting_t setting;
 static accel_batch_t batch;
 static accel_range_t range;
 static accel_loader_state_t place;
@@ -75,7 +77,11 @@ static int take_nothing(void *context, const void *data, size_t bytes,
     X(accel_loader_next, loader, (NULL, &batch))                               \
     X(accel_loader_seek, loader, (NULL, 0))                                    \
     X(accel_loader_set_state, loader, (NULL, &place))                          \
-    X(accel_dataset_read, dataset, (NULL, NULL, 0, NULL))
+    X(accel_dataset_read, dataset, (NULL, NULL, 0, NULL))                      \
+    X(accel_job_open, settings, (NULL, NULL, (accel_job_t **)&out))            \
+    X(accel_topo_device, topo, (NULL, ACCEL_DEVICE_GPU, 0, &device))           \
+    X(accel_settings_at, settings, (NULL, 0, &setting))                        \
+    X(accel_settings_find, settings, (NULL, "seed", &setting))
 
 /* X(getter, what it gives) */
 #define GETTERS(X)                                                             \
@@ -117,7 +123,24 @@ static int take_nothing(void *context, const void *data, size_t bytes,
     X(accel_loader_real_rows, 0)                                               \
     X(accel_dataset_samples, 0)                                                \
     X(accel_dataset_format, NULL)                                              \
-    X(accel_dataset_fingerprint, 0)
+    X(accel_dataset_fingerprint, 0)                                            \
+    X(accel_job_rank, -1)                                                      \
+    X(accel_job_size, 0)                                                       \
+    X(accel_job_local_rank, -1)                                                \
+    X(accel_job_local_size, 0)                                                 \
+    X(accel_job_node, -1)                                                      \
+    X(accel_job_nodes, 0)                                                      \
+    X(accel_job_provider, NULL)                                                \
+    X(accel_job_reason, NULL)                                                  \
+    X(accel_topo_cores, 0)                                                     \
+    X(accel_topo_threads, 0)                                                   \
+    X(accel_topo_machine_cores, 0)                                             \
+    X(accel_topo_packages, 0)                                                  \
+    X(accel_topo_numa_nodes, 0)                                                \
+    X(accel_topo_cpus, NULL)                                                   \
+    X(accel_topo_numa, -1)                                                     \
+    X(accel_topo_cache_bytes, 0)                                               \
+    X(accel_settings_count, 0)
 
 static void check_status(accel_status_t status, const char *text)
 {
@@ -174,6 +197,10 @@ static void getters_give_nothing(void **state)
     assert_null(fields);
     assert_int_equal(accel_dataset_shape(NULL, 0, NULL), 0);
     assert_true(accel_schedule_value(NULL, 0) == 0);
+    assert_int_equal(accel_job_node_of(NULL, 0), -1);
+    assert_int_equal(accel_job_local_rank_of(NULL, 0), -1);
+    assert_null(accel_job_node_name(NULL, 0));
+    assert_int_equal(accel_topo_device_count(NULL, ACCEL_DEVICE_NIC), 0);
 }
 
 static void the_others_do_nothing(void **state)
@@ -183,6 +210,9 @@ static void the_others_do_nothing(void **state)
     accel_set_trigger(NULL);
     accel_scaler_update(NULL, true);
     accel_loader_set_epoch(NULL, 1);
+    accel_job_close(NULL);
+    accel_topo_close(NULL);
+    accel_settings_free(NULL);
     accel_progress_add(NULL, 1);
     accel_progress_set(NULL, 1, NULL);
     accel_progress_destroy(NULL);
