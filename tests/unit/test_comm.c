@@ -1,7 +1,6 @@
 /* comm: collectives, mismatches, wrong uses, memory; ranks are threads. */
 #include "unit/unit.h"
 
-#include "comm/inter_priv.h"
 #include "multi/sweep.h"
 #include "unit/ranks.h"
 

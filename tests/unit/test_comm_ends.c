@@ -1,6 +1,7 @@
 /* comm: who is late, leaves, or is behind; ranks are threads. */
 #include "unit/unit.h"
 
+#include "comm/inter_priv.h"
 #include "unit/ranks.h"
 
 #include <time.h>
