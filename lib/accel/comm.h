@@ -23,6 +23,9 @@
  *
  * One thread at a time may use a communicator; another one meanwhile, and a
  * child of fork(), get ACCEL_ERR_STATE.
+ *
+ * Each operation also has a form ending in _start, which returns at once; see
+ * "Started operations" below.
  */
 #ifndef ACCEL_COMM_H
 #define ACCEL_COMM_H
@@ -137,11 +140,99 @@ ACCEL_API accel_status_t accel_comm_allgather(accel_comm_t *comm,
                                               size_t count,
                                               accel_dtype_t dtype);
 
+/*
+ * Parts of different sizes, one for each rank: rank r's has counts[r] elements
+ * and begins at element places[r] of the buffer; places == NULL: one after the
+ * other, in rank order. Parts that are received may not overlap.
+ */
+typedef struct accel_parts {
+    const size_t *counts;
+    const size_t *places;
+    size_t mine; /* a gather's or scatter's rank other than the root: the size
+                    of its own part; counts and places are not looked at */
+} accel_parts_t;
+
+/* As accel_comm_allgather(), rank r sending parts->counts[r] elements. The
+ * counts are the same on all ranks, the places may differ. In place: `send`
+ * is where this rank's part goes. */
+ACCEL_API accel_status_t accel_comm_allgatherv(accel_comm_t *comm,
+                                               const void *send, void *recv,
+                                               const accel_parts_t *parts,
+                                               accel_dtype_t dtype);
+
+/*
+ * Every rank's bytes on every rank, as many as each has. On success *all (to
+ * be given to free()) holds them in rank order, and (*offsets)[r] to
+ * (*offsets)[r + 1] are rank r's; *offsets is to be given to free(), too. On
+ * failure both are NULL.
+ */
+ACCEL_API accel_status_t accel_comm_allgather_bytes(accel_comm_t *comm,
+                                                    const void *data,
+                                                    size_t bytes, void **all,
+                                                    size_t **offsets);
+
+/* As accel_comm_allreduce(), but only rank `root` gets the result; elsewhere
+ * `recv` is not touched and may be NULL. In place: on the root only. */
+ACCEL_API accel_status_t accel_comm_reduce(accel_comm_t *comm, const void *send,
+                                           void *recv, size_t count,
+                                           accel_dtype_t dtype, accel_op_t op,
+                                           int root);
+
+/*
+ * As accel_comm_reduce_scatter(), rank r getting counts[r] elements of the
+ * reduction: its part of `send` follows those of the ranks before. The counts
+ * are the same on all ranks.
+ */
+ACCEL_API accel_status_t accel_comm_reduce_scatterv(
+    accel_comm_t *comm, const void *send, void *recv, const size_t *counts,
+    accel_dtype_t dtype, accel_op_t op);
+
 /* As accel_comm_allgather(), but only rank `root` gets them; elsewhere `recv`
  * is not touched and may be NULL. */
 ACCEL_API accel_status_t accel_comm_gather(accel_comm_t *comm, const void *send,
                                            void *recv, size_t count,
                                            accel_dtype_t dtype, int root);
+
+/* The same with parts: all of them on the root, parts->mine elsewhere. Counts
+ * that do not fit are ACCEL_ERR_PROTO, and the communicator stays usable. */
+ACCEL_API accel_status_t accel_comm_gatherv(accel_comm_t *comm,
+                                            const void *send, void *recv,
+                                            const accel_parts_t *parts,
+                                            accel_dtype_t dtype, int root);
+
+/*
+ * Rank r gets elements [r * count, (r + 1) * count) of rank `root`'s `send`,
+ * which is not looked at elsewhere. In place, on the root: `recv` is `send` +
+ * root * count elements.
+ */
+ACCEL_API accel_status_t accel_comm_scatter(accel_comm_t *comm,
+                                            const void *send, void *recv,
+                                            size_t count, accel_dtype_t dtype,
+                                            int root);
+
+/* The same with parts, as accel_comm_gatherv(). */
+ACCEL_API accel_status_t accel_comm_scatterv(accel_comm_t *comm,
+                                             const void *send, void *recv,
+                                             const accel_parts_t *parts,
+                                             accel_dtype_t dtype, int root);
+
+/*
+ * Rank r's elements [s * count, (s + 1) * count) of `send` become elements
+ * [r * count, (r + 1) * count) of rank s's `recv`. In place: `recv` is `send`.
+ */
+ACCEL_API accel_status_t accel_comm_alltoall(accel_comm_t *comm,
+                                             const void *send, void *recv,
+                                             size_t count, accel_dtype_t dtype);
+
+/*
+ * The same with parts: part s of `to` goes to rank s, part r of `from` comes
+ * from rank r. What r sends to s and what s wants from r must be as long;
+ * else ACCEL_ERR_PROTO, and the communicator stays usable. In place: `recv` is
+ * `send`, and `to` and `from` say the same.
+ */
+ACCEL_API accel_status_t accel_comm_alltoallv(
+    accel_comm_t *comm, const void *send, const accel_parts_t *to, void *recv,
+    const accel_parts_t *from, accel_dtype_t dtype);
 
 /*
  * Memory that all ranks of the node can reach, zeroed and aligned to 4096
@@ -156,6 +247,126 @@ ACCEL_API accel_status_t accel_comm_gather(accel_comm_t *comm, const void *send,
 ACCEL_API accel_status_t accel_alloc(accel_comm_t *comm, size_t bytes,
                                      void **out);
 ACCEL_API accel_status_t accel_free(accel_comm_t *comm, void *memory);
+
+/*
+ * Started operations
+ *
+ * accel_comm_X_start() is accel_comm_X(), except that it only queues the
+ * operation and gives a request for it. The operations of a communicator are
+ * carried out in the order in which they were started, by a thread of its own
+ * that the first start makes, so they go on while the caller computes. (A
+ * library that only polls would move nothing between two tests: the ranks of a
+ * node combine elements themselves, no card does it for them, and a caller
+ * deep in a kernel does not test. The thread sleeps when there is nothing to
+ * do; it takes no signals.) All ranks start the same operations in the same
+ * order; whether a rank starts or calls one makes no difference to the others.
+ *
+ * Until the request is done the buffers belong to the operation: do not touch
+ * what it writes, do not change what it reads. Tables of counts and places
+ * are copied at once. A call that is not started waits until all started ones
+ * before it have ended. accel_comm_close() does so as well; requests outlive
+ * it.
+ *
+ * Errors, also those of arguments, come with the request: from the test or
+ * wait that finds it done, with the full text. After a failure of the
+ * communicator all that are queued end with the same error. Only
+ * ACCEL_ERR_ARG and ACCEL_ERR_STATE for `comm`, and errors of making the
+ * request itself (`out` is NULL, no memory, no thread), which all ranks get,
+ * are returned at once; *out is then NULL.
+ */
+typedef struct accel_request accel_request_t;
+
+ACCEL_API accel_status_t accel_comm_barrier_start(accel_comm_t *comm,
+                                                  accel_request_t **out);
+ACCEL_API accel_status_t accel_comm_broadcast_start(accel_comm_t *comm,
+                                                    void *buffer, size_t count,
+                                                    accel_dtype_t dtype,
+                                                    int root,
+                                                    accel_request_t **out);
+ACCEL_API accel_status_t accel_comm_allreduce_start(
+    accel_comm_t *comm, const void *send, void *recv, size_t count,
+    accel_dtype_t dtype, accel_op_t op, accel_request_t **out);
+ACCEL_API accel_status_t accel_comm_reduce_start(
+    accel_comm_t *comm, const void *send, void *recv, size_t count,
+    accel_dtype_t dtype, accel_op_t op, int root, accel_request_t **out);
+ACCEL_API accel_status_t accel_comm_reduce_scatter_start(
+    accel_comm_t *comm, const void *send, void *recv, size_t count,
+    accel_dtype_t dtype, accel_op_t op, accel_request_t **out);
+ACCEL_API accel_status_t accel_comm_reduce_scatterv_start(
+    accel_comm_t *comm, const void *send, void *recv, const size_t *counts,
+    accel_dtype_t dtype, accel_op_t op, accel_request_t **out);
+ACCEL_API accel_status_t accel_comm_allgather_start(accel_comm_t *comm,
+                                                    const void *send,
+                                                    void *recv, size_t count,
+                                                    accel_dtype_t dtype,
+                                                    accel_request_t **out);
+ACCEL_API accel_status_t accel_comm_allgatherv_start(
+    accel_comm_t *comm, const void *send, void *recv,
+    const accel_parts_t *parts, accel_dtype_t dtype, accel_request_t **out);
+ACCEL_API accel_status_t accel_comm_allgather_bytes_start(
+    accel_comm_t *comm, const void *data, size_t bytes, void **all,
+    size_t **offsets, accel_request_t **out);
+ACCEL_API accel_status_t accel_comm_gather_start(accel_comm_t *comm,
+                                                 const void *send, void *recv,
+                                                 size_t count,
+                                                 accel_dtype_t dtype, int root,
+                                                 accel_request_t **out);
+ACCEL_API accel_status_t accel_comm_gatherv_start(accel_comm_t *comm,
+                                                  const void *send, void *recv,
+                                                  const accel_parts_t *parts,
+                                                  accel_dtype_t dtype, int root,
+                                                  accel_request_t **out);
+ACCEL_API accel_status_t accel_comm_scatter_start(accel_comm_t *comm,
+                                                  const void *send, void *recv,
+                                                  size_t count,
+                                                  accel_dtype_t dtype, int root,
+                                                  accel_request_t **out);
+ACCEL_API accel_status_t accel_comm_scatterv_start(accel_comm_t *comm,
+                                                   const void *send, void *recv,
+                                                   const accel_parts_t *parts,
+                                                   accel_dtype_t dtype,
+                                                   int root,
+                                                   accel_request_t **out);
+ACCEL_API accel_status_t accel_comm_alltoall_start(accel_comm_t *comm,
+                                                   const void *send, void *recv,
+                                                   size_t count,
+                                                   accel_dtype_t dtype,
+                                                   accel_request_t **out);
+ACCEL_API accel_status_t accel_comm_alltoallv_start(
+    accel_comm_t *comm, const void *send, const accel_parts_t *to, void *recv,
+    const accel_parts_t *from, accel_dtype_t dtype, accel_request_t **out);
+
+/*
+ * Has the operation ended? If so, *done is true, the request is freed,
+ * *request is NULL and the operation's status is returned; else *done is
+ * false and ACCEL_OK is returned. Never waits. A request that was done before
+ * is NULL: ACCEL_ERR_ARG. Local; requests are not tied to a thread, but one
+ * thread at a time may use one.
+ */
+ACCEL_API accel_status_t accel_request_test(accel_request_t **request,
+                                            bool *done);
+
+/* Waits for the end, frees the request, sets *request to NULL and returns the
+ * operation's status. It ends, as operations do: see the top. */
+ACCEL_API accel_status_t accel_request_wait(accel_request_t **request);
+
+/*
+ * Waits until one of `count` requests is done, whose place goes to *index, and
+ * does with it as accel_request_wait(). NULL ones are passed over; when all
+ * are, *index is `count` and ACCEL_OK is returned.
+ */
+ACCEL_API accel_status_t accel_request_wait_any(accel_request_t **requests,
+                                                size_t count, size_t *index);
+
+/* Waits for all of them, also after an error, and returns the first one's
+ * error in the order of the array. NULL ones are passed over. */
+ACCEL_API accel_status_t accel_request_wait_all(accel_request_t **requests,
+                                                size_t count);
+
+/* Gives a request up without waiting: its operation is still carried out, and
+ * its buffers stay the operation's until a later one has ended. NULL is fine;
+ * *request becomes NULL. */
+ACCEL_API void accel_request_free(accel_request_t **request);
 
 #ifdef __cplusplus
 }

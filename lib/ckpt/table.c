@@ -171,8 +171,8 @@ static accel_status_t exchange_replicated(accel_comm_t *comm,
 {
     void *all = NULL;
     size_t *offsets = NULL;
-    accel_status_t st =
-        ax_comm_allgather_bytes(comm, mine->data, mine->bytes, &all, &offsets);
+    accel_status_t st = accel_comm_allgather_bytes(comm, mine->data,
+                                                   mine->bytes, &all, &offsets);
 
     if (st == ACCEL_OK)
         st = explain(all, offsets, accel_comm_size(comm));
@@ -200,7 +200,8 @@ accel_status_t ax_table_exchange(accel_comm_t *comm, const ax_plan_t *plan,
     accel_status_t st = ax_buf_status(replicated.failed ? &replicated : &mine);
     if ((st = ax_comm_agree(comm, st)) != ACCEL_OK)
         goto out;
-    st = ax_comm_allgather_bytes(comm, mine.data, mine.bytes, &all, &offsets);
+    st =
+        accel_comm_allgather_bytes(comm, mine.data, mine.bytes, &all, &offsets);
     if (st != ACCEL_OK)
         goto out;
     st = take_all(all, offsets, accel_comm_size(comm), &list, &alike);
@@ -232,7 +233,7 @@ accel_status_t ax_ckpt_share(accel_comm_t *comm, const void *mine,
     void *all = NULL;
     size_t *offsets = NULL;
     bool root = accel_comm_rank(comm) == 0;
-    accel_status_t st = ax_comm_allgather_bytes(
+    accel_status_t st = accel_comm_allgather_bytes(
         comm, root ? mine : NULL, root ? mine_bytes : 0, &all, &offsets);
 
     if (st != ACCEL_OK)
@@ -306,7 +307,8 @@ accel_status_t ax_table_results(accel_comm_t *comm, ax_manifest_t *m)
                      m->nfiles);
     if ((st = ax_comm_agree(comm, st)) != ACCEL_OK)
         goto out;
-    st = ax_comm_allgather_bytes(comm, mine.data, mine.bytes, &all, &offsets);
+    st =
+        accel_comm_allgather_bytes(comm, mine.data, mine.bytes, &all, &offsets);
     if (st == ACCEL_OK)
         st = take_results(all, offsets, cuts, m);
     st = ax_comm_agree(comm, st);

@@ -17,8 +17,10 @@ static accel_status_t make_tables(accel_comm_t *c)
     c->node_first = calloc(most, sizeof *c->node_first);
     c->node_bytes = calloc(most, sizeof *c->node_bytes);
     c->sources = calloc(size, sizeof *c->sources);
+    c->part_at = calloc(size + 1, sizeof *c->part_at);
     if (!c->named || !c->job_node || !c->node_of || !c->position ||
-        !c->rank_at || !c->node_first || !c->node_bytes || !c->sources)
+        !c->rank_at || !c->node_first || !c->node_bytes || !c->sources ||
+        !c->part_at)
         return ax_fail(ACCEL_ERR_NOMEM, "comm: no memory for %zu ranks", size);
     return ACCEL_OK;
 }
@@ -94,6 +96,7 @@ void ax_comm_destroy(accel_comm_t *c)
         ax_heap_fini(c);
         ax_seg_close(c->seg);
     }
+    free(c->queue); /* in a child of fork(), which has no such thread */
     free(c->named);
     free(c->job_node);
     free(c->node_of);
@@ -101,6 +104,7 @@ void ax_comm_destroy(accel_comm_t *c)
     free(c->rank_at);
     free(c->node_first);
     free(c->node_bytes);
+    free(c->part_at);
     free(c->sources);
     free(c);
 }
@@ -111,6 +115,7 @@ void accel_comm_close(accel_comm_t *c)
         return;
     /* a child of fork() has only copies; the connections are its parent's */
     if (c->forks == ax_forks()) {
+        ax_queue_close(c);
         if (c->seg) {
             atomic_store_explicit(&ax_line(c->seg, c->local_rank)->left, 1,
                                   memory_order_release);

@@ -15,24 +15,6 @@
  */
 accel_status_t ax_comm_agree(accel_comm_t *comm, accel_status_t mine);
 
-/*
- * Every rank's bytes on every rank, of any length. On success *all (one
- * allocation, the caller's to free()) holds them in rank order and
- * (*offsets)[r] .. (*offsets)[r + 1] are rank r's; *offsets is also the
- * caller's to free(). Collective.
- */
-accel_status_t ax_comm_allgather_bytes(accel_comm_t *comm, const void *data,
-                                       size_t bytes, void **all,
-                                       size_t **offsets);
-
-/*
- * Rank r gets bytes [r * bytes, (r + 1) * bytes) of rank `root`'s `send`,
- * which is not looked at elsewhere. A rank copies its own part only.
- * Collective.
- */
-accel_status_t ax_comm_scatter(accel_comm_t *comm, const void *send, void *recv,
-                               size_t bytes, int root);
-
 /* X(NAME, text) of public calls that are made of several operations */
 #define AX_WHERE_LIST(X)                                                       \
     X(NOWHERE, "")                                                             \

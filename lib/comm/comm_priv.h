@@ -26,9 +26,17 @@
     X(BARRIER, "barrier")                                                      \
     X(BROADCAST, "broadcast")                                                  \
     X(ALLREDUCE, "all-reduce")                                                 \
+    X(REDUCE, "reduce")                                                        \
     X(REDUCE_SCATTER, "reduce-scatter")                                        \
+    X(REDUCE_SCATTERV, "reduce-scatter-v")                                     \
     X(ALLGATHER, "all-gather")                                                 \
+    X(ALLGATHERV, "all-gather-v")                                              \
     X(GATHER, "gather")                                                        \
+    X(GATHERV, "gather-v")                                                     \
+    X(SCATTER, "scatter")                                                      \
+    X(SCATTERV, "scatter-v")                                                   \
+    X(ALLTOALL, "all-to-all")                                                  \
+    X(ALLTOALLV, "all-to-all-v")                                               \
     X(ALLOC, "accel_alloc")                                                    \
     X(FREE, "accel_free")                                                      \
     X(AGREE, "agreement")                                                      \
@@ -39,6 +47,9 @@ typedef enum ax_call_kind {
     AX_CALL_LIST(AX_CALL_ENUM)
 #undef AX_CALL_ENUM
 } ax_call_kind_t;
+
+/* Started operations (request.c). */
+typedef struct ax_queue ax_queue_t;
 
 /* A piece of the heap: `stride` bytes for each rank of the node. */
 typedef struct ax_block {
@@ -65,6 +76,7 @@ struct accel_comm {
     int *node_first;    /* position of each node's first rank; [nodes]: size */
     int *rank_at;       /* the rank at each position */
     size_t *node_bytes; /* room for a number for each node, and one more */
+    size_t *part_at;    /* for each rank, and one more */
     ax_seg_t *seg;
     const void **sources; /* room for one pointer for each rank of the node */
     ax_inter_t *inter;    /* of several nodes only */
@@ -75,7 +87,9 @@ struct accel_comm {
     bool failed;
     accel_error_t why; /* when failed */
 
-    ax_where_t where; /* see ax_comm_where() */
+    ax_where_t where_next; /* see ax_comm_where() */
+    ax_where_t where;      /* of the call being made */
+    ax_queue_t *queue;     /* of started operations, once there was one */
 
     /* All ranks of the node count these alike. */
     ax_call_t call;    /* the one being made */
@@ -191,6 +205,11 @@ unsigned ax_forks(void);
  * that was inherited by fork, and a second thread. Ends it.
  */
 accel_status_t ax_begin(accel_comm_t *c);
+
+/* The same for a call that does not wait for started operations: it must not
+ * look at what their thread changes, such as whether the communicator has
+ * failed. */
+accel_status_t ax_begin_queued(accel_comm_t *c);
 accel_status_t ax_end(accel_comm_t *c, accel_status_t status);
 
 /*
@@ -298,6 +317,14 @@ bool ax_same_call(const ax_call_t *a, const ax_call_t *b);
 /* The calls of all of `ranks`, those that are alike put together. */
 void ax_calls_text(const accel_comm_t *c, const ax_call_t *calls, int count,
                    const int *ranks, char *text, size_t room);
+
+/* ---- request.c -------------------------------------------------------------
+ */
+
+/* Waits until all started operations have ended; the latter ends their thread
+ * as well. */
+void ax_queue_drain(accel_comm_t *c);
+void ax_queue_close(accel_comm_t *c);
 
 /* ---- args.c ----------------------------------------------------------------
  */
@@ -433,10 +460,21 @@ void ax_heap_fini(accel_comm_t *c);
 /* Bytes of each rank in a gather: all the same, or a table. */
 typedef struct ax_parts {
     size_t each;
-    const size_t *offsets; /* of `size` + 1 ranks; NULL: rank * each */
+    const size_t *offsets;        /* of `size` + 1 ranks; NULL: rank * each */
+    const struct ax_table *table; /* or sizes and places (op.h) */
 } ax_parts_t;
 
-/* As ax_comm_allgather_bytes(), within an operation; `offsets` has room for
+/* Where `rank`'s part begins; its bytes in the chunk [first, first + most); of
+ * the longest part. */
+size_t ax_part_offset(const ax_parts_t *parts, int rank);
+size_t ax_part_in(const ax_parts_t *parts, int rank, size_t first, size_t most);
+size_t ax_longest_part(const accel_comm_t *c, const ax_parts_t *parts);
+
+/* The root's bytes to all, as c->call says. */
+accel_status_t ax_broadcast(accel_comm_t *c, char *buffer, size_t bytes,
+                            int root, accel_status_t mine);
+
+/* As accel_comm_allgather_bytes(), within an operation; `offsets` has room for
  * all ranks and one more. */
 accel_status_t ax_gather_bytes(accel_comm_t *c, const void *data, size_t bytes,
                                char **all, size_t *offsets);

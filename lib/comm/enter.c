@@ -26,7 +26,7 @@ unsigned ax_forks(void)
     return atomic_load_explicit(&forks, memory_order_relaxed);
 }
 
-accel_status_t ax_begin(accel_comm_t *c)
+accel_status_t ax_begin_queued(accel_comm_t *c)
 {
     if (!c)
         return ax_fail(ACCEL_ERR_ARG, "comm: no communicator (NULL)");
@@ -38,6 +38,17 @@ accel_status_t ax_begin(accel_comm_t *c)
         return ax_fail(ACCEL_ERR_STATE,
                        "comm: another thread is using this communicator; "
                        "one thread at a time may");
+    return ACCEL_OK;
+}
+
+accel_status_t ax_begin(accel_comm_t *c)
+{
+    accel_status_t st = ax_begin_queued(c);
+
+    if (st != ACCEL_OK)
+        return st;
+    ax_queue_drain(c);
+    c->where = c->where_next;
     if (c->failed) {
         ax_error_set(&c->why);
         return ax_end(c, c->why.status);
@@ -53,9 +64,9 @@ accel_status_t ax_end(accel_comm_t *c, accel_status_t status)
 
 ax_where_t ax_comm_where(accel_comm_t *comm, ax_where_t where)
 {
-    ax_where_t before = comm->where;
+    ax_where_t before = comm->where_next;
 
-    comm->where = where;
+    comm->where_next = where;
     return before;
 }
 

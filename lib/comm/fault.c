@@ -278,13 +278,38 @@ bool ax_same_call(const ax_call_t *a, const ax_call_t *b)
     return same_arguments(a, b);
 }
 
+/* What is worth telling of a call beside its name. */
+typedef struct shape {
+    bool reduces, rooted;
+    bool sizes_apart; /* they are compared by a step of their own */
+    bool marked;      /* `root` is a number made of the counts */
+} shape_t;
+
+static const shape_t *shape_of(int kind)
+{
+    static const shape_t none,
+        shapes[] = {
+            [AX_CALL_BROADCAST] = {.rooted = true},
+            [AX_CALL_ALLREDUCE] = {.reduces = true},
+            [AX_CALL_REDUCE] = {.reduces = true, .rooted = true},
+            [AX_CALL_REDUCE_SCATTER] = {.reduces = true},
+            [AX_CALL_REDUCE_SCATTERV] = {.reduces = true, .marked = true},
+            [AX_CALL_ALLGATHERV] = {.marked = true},
+            [AX_CALL_GATHER] = {.rooted = true},
+            [AX_CALL_GATHERV] = {.rooted = true, .sizes_apart = true},
+            [AX_CALL_SCATTER] = {.rooted = true},
+            [AX_CALL_SCATTERV] = {.rooted = true, .sizes_apart = true},
+            [AX_CALL_ALLTOALLV] = {.sizes_apart = true},
+        };
+
+    return kind >= 0 && (size_t)kind < AX_ARRAY_SIZE(shapes) ? &shapes[kind]
+                                                             : &none;
+}
+
 static void append_call(char *text, size_t room, const ax_call_t *call)
 {
     static const char *const ops[] = {"sum", "avg", "min", "max", "prod"};
-    bool reduces =
-        call->kind == AX_CALL_ALLREDUCE || call->kind == AX_CALL_REDUCE_SCATTER;
-    bool rooted =
-        call->kind == AX_CALL_BROADCAST || call->kind == AX_CALL_GATHER;
+    const shape_t *shape = shape_of(call->kind);
     unsigned long long count = call->count;
 
     ax_append(text, room, "%s #%llu", ax_call_name(call->kind),
@@ -293,13 +318,18 @@ static void append_call(char *text, size_t room, const ax_call_t *call)
         ax_append(text, room, " of %llu bytes", count);
     else if (call->kind == AX_CALL_FREE)
         ax_append(text, room, " of block %llu", count);
+    else if (shape->sizes_apart)
+        ax_append(text, room, " of %s",
+                  accel_dtype_name((accel_dtype_t)call->dtype));
     else if (call->dtype != ACCEL_DTYPE_NONE)
         ax_append(text, room, " %llu x %s", count,
                   accel_dtype_name((accel_dtype_t)call->dtype));
-    if (reduces && call->op < AX_ARRAY_SIZE(ops))
+    if (shape->reduces && call->op < AX_ARRAY_SIZE(ops))
         ax_append(text, room, " %s", ops[call->op]);
-    if (rooted)
+    if (shape->rooted)
         ax_append(text, room, " root %d", (int)call->root);
+    if (shape->marked)
+        ax_append(text, room, " in parts marked %08x", (unsigned)call->root);
     if (call->where < AX_ARRAY_SIZE(where_names))
         ax_append(text, room, "%s", where_names[call->where]);
     if (call->status != ACCEL_OK)

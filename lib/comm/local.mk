@@ -1,12 +1,15 @@
 # comm: bytes among all ranks
 lib_libaccel_core_la_SOURCES += \
+	lib/comm/alltoall.c \
 	lib/comm/args.c \
+	lib/comm/call.c \
 	lib/comm/comm.c \
 	lib/comm/comm.h \
 	lib/comm/comm_priv.h \
 	lib/comm/enter.c \
 	lib/comm/exec.c \
 	lib/comm/fault.c \
+	lib/comm/gatherv.c \
 	lib/comm/heap.c \
 	lib/comm/inter.c \
 	lib/comm/inter_priv.h \
@@ -15,15 +18,20 @@ lib_libaccel_core_la_SOURCES += \
 	lib/comm/model.h \
 	lib/comm/news.c \
 	lib/comm/node.c \
+	lib/comm/op.h \
 	lib/comm/open.c \
 	lib/comm/ops.c \
+	lib/comm/parts.c \
 	lib/comm/plan.c \
 	lib/comm/plan.h \
 	lib/comm/plan_add.c \
 	lib/comm/plan_move.c \
 	lib/comm/plan_priv.h \
 	lib/comm/reduce.c \
+	lib/comm/request.c \
+	lib/comm/scatter.c \
 	lib/comm/split.c \
+	lib/comm/start.c \
 	lib/comm/wait.c
 
 unit_tests += tests/unit/test_plan
@@ -39,13 +47,20 @@ tests_unit_test_plan_cost_LDADD = $(unit_ldadd)
 
 unit_tests += tests/unit/test_comm
 tests_unit_test_comm_SOURCES = tests/unit/test_comm.c tests/unit/ranks.h \
-	tests/multi/sweep.c tests/multi/sweep.h
+	tests/multi/sweep.c tests/multi/sweep.h tests/multi/element.h
 tests_unit_test_comm_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_comm_LDADD = $(unit_ldadd)
 
+unit_tests += tests/unit/test_product
+tests_unit_test_product_SOURCES = tests/unit/test_product.c \
+	tests/unit/ranks.h tests/multi/product.c tests/multi/product.h \
+	tests/multi/element.h
+tests_unit_test_product_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_product_LDADD = $(unit_ldadd)
+
 unit_tests += tests/unit/test_split
 tests_unit_test_split_SOURCES = tests/unit/test_split.c tests/unit/ranks.h \
-	tests/multi/sweep.c tests/multi/sweep.h
+	tests/multi/sweep.c tests/multi/sweep.h tests/multi/element.h
 tests_unit_test_split_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_split_LDADD = $(unit_ldadd)
 
@@ -64,7 +79,7 @@ check_PROGRAMS += tests/multi/mp_comm tests/multi/mp_die tests/multi/mp_ways
 tests_multi_mp_ways_CPPFLAGS = $(core_cppflags)
 tests_multi_mp_ways_LDADD = lib/libaccel_core.la
 tests_multi_mp_comm_SOURCES = tests/multi/mp_comm.c tests/multi/sweep.c \
-	tests/multi/sweep.h tests/multi/mp_start.h
+	tests/multi/sweep.h tests/multi/element.h tests/multi/mp_start.h
 tests_multi_mp_comm_CPPFLAGS = $(core_cppflags) -I$(top_srcdir)/tests
 tests_multi_mp_comm_LDADD = lib/libaccel_core.la
 tests_multi_mp_die_CPPFLAGS = $(core_cppflags) -I$(top_srcdir)/tests

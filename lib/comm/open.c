@@ -96,9 +96,14 @@ static accel_status_t join_node(ax_opening_t *o)
     st = record_of(o, ax_rank_here(c, 0), &leader);
     if (st != ACCEL_OK)
         return st;
-    /* a reduce-scatter has a few elements of every rank in a slot */
-    if (most < (size_t)c->size * 256)
-        most = (size_t)c->size * 256;
+    /* a reduce-scatter has a few elements of every rank in a slot, and an
+     * all-to-all some bytes of every pair of ranks */
+    size_t each = 256;
+    for (int k = 0; k < c->nodes; k++)
+        if ((size_t)ax_ranks_on(c, k) > each)
+            each = (size_t)ax_ranks_on(c, k);
+    if (most < (size_t)c->size * each)
+        most = (size_t)c->size * each;
     ax_seg_plan_t plan = {.me = c->local_rank,
                           .ranks = c->local_size,
                           .slot_bytes = most,

@@ -1,5 +1,5 @@
 /* The collectives that only move data: broadcast and the gathers. */
-#include "comm/comm_priv.h"
+#include "comm/op.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,14 +7,11 @@
 /* ---- barrier and agreement --------------------------------------------------
  */
 
-accel_status_t accel_comm_barrier(accel_comm_t *c)
+accel_status_t ax_do_barrier(accel_comm_t *c, const ax_op_t *op)
 {
-    accel_status_t st = ax_begin(c);
-
-    if (st != ACCEL_OK)
-        return st;
+    (void)op;
     c->call = (ax_call_t){.kind = AX_CALL_BARRIER};
-    return ax_end(c, ax_enter(c, ACCEL_OK));
+    return ax_enter(c, ACCEL_OK);
 }
 
 accel_status_t ax_agree(accel_comm_t *c, accel_status_t mine)
@@ -38,25 +35,8 @@ accel_status_t ax_comm_agree(accel_comm_t *c, accel_status_t mine)
 /* ---- broadcast -------------------------------------------------------------
  */
 
-/* The part of the root's bytes that this rank wants. */
-typedef struct wanted {
-    char *to;
-    size_t first, bytes;
-} wanted_t;
-
-static void copy_wanted(const wanted_t *w, const char *from, size_t first,
-                        size_t n)
-{
-    size_t begin = w->first > first ? w->first : first;
-    size_t end =
-        w->first + w->bytes < first + n ? w->first + w->bytes : first + n;
-
-    if (begin < end)
-        memcpy(w->to + (begin - w->first), from + (begin - first), end - begin);
-}
-
-static accel_status_t broadcast_chunk(accel_comm_t *c, const wanted_t *wanted,
-                                      size_t first, size_t n, int root)
+static accel_status_t broadcast_chunk(accel_comm_t *c, char *to, size_t n,
+                                      int root)
 {
     int node = ax_node_of(c, root);
     bool here = node == c->node;
@@ -69,14 +49,12 @@ static accel_status_t broadcast_chunk(accel_comm_t *c, const wanted_t *wanted,
             return st;
     }
     if (c->rank != root)
-        copy_wanted(wanted, from, first, n);
+        memcpy(to, from, n);
     return ACCEL_OK;
 }
 
-/* `send`: the root's bytes; the others may pass NULL. */
-static accel_status_t broadcast(accel_comm_t *c, const char *send, size_t bytes,
-                                const wanted_t *wanted, int root,
-                                accel_status_t mine)
+accel_status_t ax_broadcast(accel_comm_t *c, char *buffer, size_t bytes,
+                            int root, accel_status_t mine)
 {
     size_t most = c->seg->slot_bytes;
     accel_status_t st;
@@ -87,87 +65,55 @@ static accel_status_t broadcast(accel_comm_t *c, const char *send, size_t bytes,
         size_t n = bytes - first < most ? bytes - first : most;
         c->turn++;
         if (mine == ACCEL_OK && n && c->rank == root)
-            memcpy(ax_slot(c->seg, c->local_rank, c->turn), send + first, n);
+            memcpy(ax_slot(c->seg, c->local_rank, c->turn), buffer + first, n);
         st = first ? ax_node_barrier(c) : ax_enter(c, mine);
         if (st != ACCEL_OK || n == 0)
             return st;
-        if ((st = broadcast_chunk(c, wanted, first, n, root)) != ACCEL_OK)
+        if ((st = broadcast_chunk(c, buffer + first, n, root)) != ACCEL_OK)
             return st;
     }
     return ACCEL_OK;
 }
 
-accel_status_t accel_comm_broadcast(accel_comm_t *c, void *buffer, size_t count,
-                                    accel_dtype_t dtype, int root)
+accel_status_t ax_do_broadcast(accel_comm_t *c, const ax_op_t *op)
 {
-    accel_status_t st, mine;
+    accel_status_t mine;
     size_t bytes = 0;
 
-    if ((st = ax_begin(c)) != ACCEL_OK)
-        return st;
     c->call = (ax_call_t){.kind = AX_CALL_BROADCAST,
-                          .count = count,
-                          .dtype = (uint8_t)dtype,
-                          .root = root};
-    mine = ax_check_count(c, count, dtype, false);
+                          .count = op->count,
+                          .dtype = (uint8_t)op->dtype,
+                          .root = op->root};
+    mine = ax_check_count(c, op->count, op->dtype, false);
     if (mine == ACCEL_OK)
-        mine = ax_check_root(c, root);
+        mine = ax_check_root(c, op->root);
     if (mine == ACCEL_OK) {
-        bytes = count * accel_dtype_size(dtype);
-        mine = ax_check_buffers(buffer, bytes, buffer, bytes, buffer);
+        bytes = op->count * accel_dtype_size(op->dtype);
+        mine = ax_check_buffers(op->recv, bytes, op->recv, bytes, op->recv);
     }
-    wanted_t all = {.to = buffer, .bytes = bytes};
-    return ax_end(c, broadcast(c, buffer, bytes, &all, root, mine));
-}
-
-accel_status_t ax_comm_scatter(accel_comm_t *c, const void *send, void *recv,
-                               size_t bytes, int root)
-{
-    bool gives = c->rank == root;
-    size_t all;
-    accel_status_t st, mine;
-
-    if ((st = ax_begin(c)) != ACCEL_OK)
-        return st;
-    if (!ax_mul(bytes, (size_t)c->size, &all))
-        all = SIZE_MAX; /* refused below, on all ranks alike */
-    c->call = (ax_call_t){.kind = AX_CALL_BROADCAST,
-                          .count = all,
-                          .dtype = ACCEL_U8,
-                          .root = root};
-    mine = ax_check_count(c, all, ACCEL_U8, false);
-    if (mine == ACCEL_OK)
-        mine = ax_check_root(c, root);
-    if (mine == ACCEL_OK && bytes && (!recv || (gives && !send)))
-        mine = ax_fail(ACCEL_ERR_ARG, "comm: %zu bytes at NULL", bytes);
-    if (mine != ACCEL_OK)
-        all = 0;
-    wanted_t own = {
-        .to = recv, .first = (size_t)c->rank * bytes, .bytes = bytes};
-    st = broadcast(c, send, all, &own, root, mine);
-    if (st == ACCEL_OK && gives && bytes)
-        memcpy(recv, (const char *)send + own.first, bytes);
-    return ax_end(c, st);
+    return ax_broadcast(c, op->recv, bytes, op->root, mine);
 }
 
 /* ---- all-gather and gather
  * ---------------------------------------------------
  */
 
-static size_t part_offset(const ax_parts_t *parts, int rank)
+size_t ax_part_offset(const ax_parts_t *parts, int rank)
 {
+    if (parts->table)
+        return parts->table->at[rank];
     return parts->offsets ? parts->offsets[rank] : (size_t)rank * parts->each;
 }
 
 static size_t part_bytes(const ax_parts_t *parts, int rank)
 {
+    if (parts->table)
+        return parts->table->bytes[rank];
     return parts->offsets ? parts->offsets[rank + 1] - parts->offsets[rank]
                           : parts->each;
 }
 
-/* Bytes of `rank`'s part in the chunk [first, first + most). */
-static size_t part_in(const ax_parts_t *parts, int rank, size_t first,
-                      size_t most)
+size_t ax_part_in(const ax_parts_t *parts, int rank, size_t first, size_t most)
 {
     size_t bytes = part_bytes(parts, rank);
 
@@ -187,7 +133,7 @@ static accel_status_t gather_nodes(accel_comm_t *c, const ax_parts_t *parts,
     for (int k = 0; k < c->nodes; k++) {
         offsets[k] = at;
         for (int p = c->node_first[k]; p < c->node_first[k + 1]; p++) {
-            size_t n = part_in(parts, c->rank_at[p], first, most);
+            size_t n = ax_part_in(parts, c->rank_at[p], first, most);
             if (k == c->node && ax_is_leader(c))
                 memcpy(out + at, ax_slot(c->seg, p - c->node_first[k], c->turn),
                        n);
@@ -207,20 +153,20 @@ static void spread_parts(const accel_comm_t *c, const ax_parts_t *parts,
 
     for (int p = 0; p < c->size; p++) {
         int rank = c->rank_at[p];
-        size_t n = part_in(parts, rank, first, most);
+        size_t n = ax_part_in(parts, rank, first, most);
         const char *from = out ? out : ax_slot(c->seg, p, c->turn);
         if (n)
-            memcpy(recv + part_offset(parts, rank) + first, from, n);
+            memcpy(recv + ax_part_offset(parts, rank) + first, from, n);
         if (out)
             out += n;
     }
 }
 
-static size_t longest_part(const accel_comm_t *c, const ax_parts_t *parts)
+size_t ax_longest_part(const accel_comm_t *c, const ax_parts_t *parts)
 {
     size_t longest = parts->each;
 
-    for (int r = 0; parts->offsets && r < c->size; r++)
+    for (int r = 0; (parts->offsets || parts->table) && r < c->size; r++)
         if (part_bytes(parts, r) > longest)
             longest = part_bytes(parts, r);
     return longest;
@@ -230,7 +176,7 @@ accel_status_t ax_gather_parts(accel_comm_t *c, const char *send, char *recv,
                                const ax_parts_t *parts, int root,
                                accel_status_t mine)
 {
-    size_t longest = mine == ACCEL_OK ? longest_part(c, parts) : 0;
+    size_t longest = mine == ACCEL_OK ? ax_longest_part(c, parts) : 0;
     size_t most = c->nodes > 1 ? c->seg->slot_bytes / (size_t)c->size
                                : c->seg->slot_bytes;
     accel_status_t st;
@@ -242,7 +188,7 @@ accel_status_t ax_gather_parts(accel_comm_t *c, const char *send, char *recv,
         return st;
     }
     for (size_t first = 0; first == 0 || first < longest; first += most) {
-        size_t n = longest ? part_in(parts, c->rank, first, most) : 0;
+        size_t n = longest ? ax_part_in(parts, c->rank, first, most) : 0;
         c->turn++;
         if (n)
             memcpy(ax_slot(c->seg, c->local_rank, c->turn), send + first, n);
@@ -260,52 +206,47 @@ accel_status_t ax_gather_parts(accel_comm_t *c, const char *send, char *recv,
     return ACCEL_OK;
 }
 
-accel_status_t accel_comm_allgather(accel_comm_t *c, const void *send,
-                                    void *recv, size_t count,
-                                    accel_dtype_t dtype)
+accel_status_t ax_do_allgather(accel_comm_t *c, const ax_op_t *op)
 {
     ax_parts_t parts = {0};
-    accel_status_t st, mine;
+    char *recv = op->recv;
+    accel_status_t mine;
 
-    if ((st = ax_begin(c)) != ACCEL_OK)
-        return st;
-    c->call = (ax_call_t){
-        .kind = AX_CALL_ALLGATHER, .count = count, .dtype = (uint8_t)dtype};
-    mine = ax_check_count(c, count, dtype, true);
+    c->call = (ax_call_t){.kind = AX_CALL_ALLGATHER,
+                          .count = op->count,
+                          .dtype = (uint8_t)op->dtype};
+    mine = ax_check_count(c, op->count, op->dtype, true);
     if (mine == ACCEL_OK) {
-        parts.each = count * accel_dtype_size(dtype);
-        const char *place =
-            recv ? (char *)recv + (size_t)c->rank * parts.each : NULL;
-        mine = ax_check_buffers(send, parts.each, recv,
+        parts.each = op->count * accel_dtype_size(op->dtype);
+        const char *place = recv ? recv + (size_t)c->rank * parts.each : NULL;
+        mine = ax_check_buffers(op->send, parts.each, recv,
                                 parts.each * (size_t)c->size, place);
     }
-    return ax_end(c, ax_gather_parts(c, send, recv, &parts, -1, mine));
+    return ax_gather_parts(c, op->send, recv, &parts, -1, mine);
 }
 
-accel_status_t accel_comm_gather(accel_comm_t *c, const void *send, void *recv,
-                                 size_t count, accel_dtype_t dtype, int root)
+accel_status_t ax_do_gather(accel_comm_t *c, const ax_op_t *op)
 {
     ax_parts_t parts = {0};
-    accel_status_t st, mine;
+    char *recv = c->rank == op->root ? op->recv : NULL;
+    accel_status_t mine;
 
-    if ((st = ax_begin(c)) != ACCEL_OK)
-        return st;
     c->call = (ax_call_t){.kind = AX_CALL_GATHER,
-                          .count = count,
-                          .dtype = (uint8_t)dtype,
-                          .root = root};
-    mine = ax_check_count(c, count, dtype, true);
+                          .count = op->count,
+                          .dtype = (uint8_t)op->dtype,
+                          .root = op->root};
+    mine = ax_check_count(c, op->count, op->dtype, true);
     if (mine == ACCEL_OK)
-        mine = ax_check_root(c, root);
+        mine = ax_check_root(c, op->root);
     if (mine == ACCEL_OK) {
-        parts.each = count * accel_dtype_size(dtype);
-        bool get = c->rank == root;
+        parts.each = op->count * accel_dtype_size(op->dtype);
+        bool get = c->rank == op->root;
         const char *place =
-            get && recv ? (char *)recv + (size_t)c->rank * parts.each : NULL;
-        mine = ax_check_buffers(send, parts.each, get ? recv : NULL,
+            get && recv ? recv + (size_t)c->rank * parts.each : NULL;
+        mine = ax_check_buffers(op->send, parts.each, recv,
                                 get ? parts.each * (size_t)c->size : 0, place);
     }
-    return ax_end(c, ax_gather_parts(c, send, recv, &parts, root, mine));
+    return ax_gather_parts(c, op->send, recv, &parts, op->root, mine);
 }
 
 /* Sizes first; then all know how much memory to take, and can fail alike. */
@@ -340,30 +281,35 @@ accel_status_t ax_gather_bytes(accel_comm_t *c, const void *data, size_t bytes,
     return ax_gather_parts(c, data, *all, &parts, -1, ACCEL_OK);
 }
 
-accel_status_t ax_comm_allgather_bytes(accel_comm_t *c, const void *data,
-                                       size_t bytes, void **all,
-                                       size_t **offsets)
+accel_status_t ax_do_allgather_bytes(accel_comm_t *c, const ax_op_t *op)
 {
     accel_status_t st;
     char *memory = NULL;
+    size_t *table = NULL;
 
-    *all = NULL;
-    *offsets = NULL;
-    if ((st = ax_begin(c)) != ACCEL_OK)
-        return st;
-    size_t *table = calloc((size_t)c->size + 1, sizeof *table);
-    if (!table)
-        /* a rank without room for a few numbers cannot go on */
-        return ax_end(c, ax_raise(c, ACCEL_ERR_NOMEM,
-                                  "comm: rank %d has no memory left",
-                                  ax_named(c, c->rank)));
-    st = ax_gather_bytes(c, data, bytes, &memory, table);
+    if (op->all)
+        *op->all = NULL;
+    if (op->offsets)
+        *op->offsets = NULL;
+    if (op->all && op->offsets)
+        table = calloc((size_t)c->size + 1, sizeof *table);
+    if (!table) {
+        c->call = (ax_call_t){.kind = AX_CALL_GATHER_BYTES};
+        return ax_enter(c,
+                        op->all && op->offsets
+                            ? ax_fail(ACCEL_ERR_NOMEM,
+                                      "comm: no memory for %d sizes", c->size)
+                            : ax_fail(ACCEL_ERR_ARG,
+                                      "comm: all-gather of bytes: no place "
+                                      "for the result (NULL)"));
+    }
+    st = ax_gather_bytes(c, op->send, op->count, &memory, table);
     if (st != ACCEL_OK) {
         free(table);
         free(memory);
-        return ax_end(c, st);
+        return st;
     }
-    *all = memory;
-    *offsets = table;
-    return ax_end(c, ACCEL_OK);
+    *op->all = memory;
+    *op->offsets = table;
+    return ACCEL_OK;
 }

@@ -1,5 +1,5 @@
-/* All-reduce and reduce-scatter. */
-#include "comm/comm_priv.h"
+/* All-reduce, reduce and reduce-scatter. */
+#include "comm/op.h"
 
 #include <string.h>
 
@@ -56,28 +56,51 @@ struct reduce_run {
     size_t count;
     ax_block_t *block; /* the buffer lies in the heap */
     uint64_t offset;
+    int root; /* -1: all get the result */
 };
 
-/* The call, as the others shall see it, and what is wrong with it. */
-static accel_status_t prepare(accel_comm_t *c, ax_call_kind_t kind,
-                              struct reduce_run *run, accel_dtype_t dtype,
-                              accel_op_t op)
+static bool gets_result(const accel_comm_t *c, const struct reduce_run *run)
 {
-    bool scatters = kind == AX_CALL_REDUCE_SCATTER;
-    accel_status_t st = plan_reduction(c, dtype, op, &run->how);
+    return run->root < 0 || run->root == c->rank;
+}
 
-    c->call = (ax_call_t){.kind = (uint8_t)kind,
+/* The sums of the node, in the accumulator's type, become results at `out`
+ * where they are wanted. */
+static accel_status_t reduce_nodes(accel_comm_t *c,
+                                   const struct reduce_run *run, char *out,
+                                   size_t n, bool ready)
+{
+    char *sums = ax_acc(c->seg, c->turn);
+
+    if (run->root < 0)
+        return ax_inter_allreduce(c, &run->how, sums, out, n, ready);
+    return ax_inter_reduce(c, &run->how, sums, out, n, ax_node_of(c, run->root),
+                           ready);
+}
+
+/* The call, as the others shall see it, and what is wrong with it. */
+static accel_status_t prepare(accel_comm_t *c, const ax_op_t *op,
+                              struct reduce_run *run)
+{
+    bool scatters = op->kind == AX_CALL_REDUCE_SCATTER;
+    bool rooted = op->kind == AX_CALL_REDUCE;
+    accel_status_t st = plan_reduction(c, op->dtype, op->op, &run->how);
+
+    c->call = (ax_call_t){.kind = (uint8_t)op->kind,
                           .count = run->count,
-                          .dtype = (uint8_t)dtype,
-                          .op = (uint8_t)op};
+                          .dtype = (uint8_t)op->dtype,
+                          .op = (uint8_t)op->op,
+                          .root = rooted ? op->root : 0};
     if (st == ACCEL_OK)
-        st = ax_check_count(c, run->count, dtype, scatters);
+        st = ax_check_count(c, run->count, op->dtype, scatters);
+    if (st == ACCEL_OK && rooted)
+        st = ax_check_root(c, op->root);
     if (st != ACCEL_OK)
         return st;
     size_t bytes = run->count * run->how.element;
-    return ax_check_buffers(run->send,
-                            scatters ? bytes * (size_t)c->size : bytes,
-                            run->recv, bytes, run->recv);
+    return ax_check_buffers(
+        run->send, scatters ? bytes * (size_t)c->size : bytes, run->recv,
+        gets_result(c, run) ? bytes : 0, run->recv);
 }
 
 /* One chunk, after all ranks have come with theirs: node sums, results. */
@@ -90,7 +113,8 @@ static accel_status_t reduce_chunk(accel_comm_t *c, struct reduce_run *run,
     accel_status_t st;
 
     if (c->nodes == 1 && small) {
-        ax_reduce_slots(c, r, run->recv + first * r->element, true, 0, n);
+        if (gets_result(c, run))
+            ax_reduce_slots(c, r, run->recv + first * r->element, true, 0, n);
         return ACCEL_OK;
     }
     if (!small)
@@ -107,17 +131,16 @@ static accel_status_t reduce_chunk(accel_comm_t *c, struct reduce_run *run,
         ax_reduce_slots(c, r, sums, c->nodes == 1, from, length);
     if (!small && (st = ax_node_barrier(c)) != ACCEL_OK)
         return st;
-    char *out = run->recv + first * r->element;
+    char *out = gets_result(c, run) ? run->recv + first * r->element : NULL;
     if (c->nodes > 1) {
         char *results = ax_out(c->seg, c->turn);
-        st = ax_inter_allreduce(c, r, ax_acc(c->seg, c->turn), results, n,
-                                !small);
-        if (st != ACCEL_OK)
+        if ((st = reduce_nodes(c, run, results, n, !small)) != ACCEL_OK)
             return st;
-        memcpy(out, results, n * r->element);
+        if (out)
+            memcpy(out, results, n * r->element);
         return ACCEL_OK;
     }
-    for (int i = 0; i < c->local_size; i++) {
+    for (int i = 0; out && i < c->local_size; i++) {
         ax_slice(n, r->element, c->local_size, i, &from, &length);
         memcpy(out + from * r->element,
                ax_slot(c->seg, i, c->turn) + from * r->element,
@@ -174,92 +197,145 @@ static accel_status_t allreduce(accel_comm_t *c, struct reduce_run *run,
     return ACCEL_OK;
 }
 
-accel_status_t accel_comm_allreduce(accel_comm_t *c, const void *send,
-                                    void *recv, size_t count,
-                                    accel_dtype_t dtype, accel_op_t op)
+accel_status_t ax_do_allreduce(accel_comm_t *c, const ax_op_t *op)
 {
-    struct reduce_run run = {.send = send, .recv = recv, .count = count};
-    accel_status_t st, mine;
+    struct reduce_run run = {
+        .send = op->send, .recv = op->recv, .count = op->count, .root = -1};
+    accel_status_t mine = prepare(c, op, &run);
+    size_t bytes = op->count * run.how.element;
 
-    if ((st = ax_begin(c)) != ACCEL_OK)
-        return st;
-    mine = prepare(c, AX_CALL_ALLREDUCE, &run, dtype, op);
     /* small ones are faster through the slots */
-    size_t bytes = count * run.how.element;
-    if (mine == ACCEL_OK && send == recv &&
+    if (mine == ACCEL_OK && op->send == op->recv &&
         bytes * (size_t)c->local_size > OPS_SMALL)
-        run.block = note_heap(c, recv, bytes);
+        run.block = note_heap(c, op->recv, bytes);
     run.offset = c->call.offset;
-    return ax_end(c, allreduce(c, &run, mine));
+    return allreduce(c, &run, mine);
+}
+
+accel_status_t ax_do_reduce(accel_comm_t *c, const ax_op_t *op)
+{
+    struct reduce_run run = {.send = op->send,
+                             .recv = c->rank == op->root ? op->recv : NULL,
+                             .count = op->count,
+                             .root = op->root < 0 ? c->size : op->root};
+
+    return allreduce(c, &run, prepare(c, op, &run));
 }
 
 /* ---- reduce-scatter --------------------------------------------------------
  */
 
+/* A chunk of each rank's part lies in the slots, by position: c->part_at. */
 static accel_status_t scatter_chunk(accel_comm_t *c, struct reduce_run *run,
-                                    size_t first, size_t n)
+                                    size_t first)
 {
     const ax_reduction_t *r = &run->how;
-    size_t mine = (size_t)c->position[c->rank] * n;
-    char *out = run->recv + first * r->element;
+    const size_t *at = c->part_at;
+    int p = c->position[c->rank];
+    size_t n = at[p + 1] - at[p];
+    char *out = run->recv + first;
     size_t from, length;
     accel_status_t st;
 
     if (c->nodes == 1) {
-        ax_reduce_slots(c, r, out, true, mine, n);
+        if (n)
+            ax_reduce_slots(c, r, out, true, at[p], n);
         return ACCEL_OK;
     }
-    ax_slice(n * (size_t)c->size, r->element, c->local_size, c->local_rank,
-             &from, &length);
+    ax_slice(at[c->size], r->element, c->local_size, c->local_rank, &from,
+             &length);
     ax_reduce_slots(c, r, ax_acc(c->seg, c->turn) + from * r->acc_element,
                     false, from, length);
     if ((st = ax_node_barrier(c)) != ACCEL_OK)
         return st;
+    for (int k = 0; k <= c->nodes; k++)
+        c->node_bytes[k] = at[c->node_first[k]];
     char *results = ax_out(c->seg, c->turn);
-    st = ax_inter_reduce_scatter(c, r, ax_acc(c->seg, c->turn), results, n,
-                                 true);
+    st = ax_inter_reduce_parts(c, r, ax_acc(c->seg, c->turn), results,
+                               c->node_bytes, true);
     if (st != ACCEL_OK)
         return st;
-    memcpy(out, results + (size_t)c->local_rank * n * r->element,
-           n * r->element);
+    if (n)
+        memcpy(out, results + (at[p] - c->node_bytes[c->node]) * r->element,
+               n * r->element);
     return ACCEL_OK;
 }
 
+/* Copies a chunk of each rank's part into my slot, by position. */
+static void fill_slot(accel_comm_t *c, const struct reduce_run *run,
+                      const ax_parts_t *parts, size_t first, size_t most)
+{
+    char *slot = ax_slot(c->seg, c->local_rank, c->turn);
+    size_t at = 0;
+
+    for (int p = 0; p < c->size; p++) {
+        int rank = c->rank_at[p];
+        size_t n = ax_part_in(parts, rank, first, most);
+        if (n)
+            memcpy(slot + at, run->send + ax_part_offset(parts, rank) + first,
+                   n);
+        c->part_at[p] = at / run->how.element;
+        at += n;
+    }
+    c->part_at[c->size] = at / run->how.element;
+}
+
 static accel_status_t reduce_scatter(accel_comm_t *c, struct reduce_run *run,
+                                     const ax_parts_t *parts,
                                      accel_status_t mine)
 {
     size_t element = run->how.element ? run->how.element : 1;
-    size_t most = c->seg->slot_bytes / (element * (size_t)c->size);
+    size_t most = c->seg->slot_bytes / (element * (size_t)c->size) * element;
+    size_t longest = mine == ACCEL_OK ? ax_longest_part(c, parts) : 0;
     accel_status_t st;
 
     if (c->size == 1)
         return copy_alone(c, run, mine);
-    for (size_t first = 0; first == 0 || first < run->count; first += most) {
-        size_t n = run->count - first < most ? run->count - first : most;
+    for (size_t first = 0; first == 0 || first < longest; first += most) {
         c->turn++;
-        char *slot = ax_slot(c->seg, c->local_rank, c->turn);
-        for (int r = 0; mine == ACCEL_OK && n && r < c->size; r++)
-            memcpy(slot + (size_t)c->position[r] * n * element,
-                   run->send + ((size_t)r * run->count + first) * element,
-                   n * element);
+        if (mine == ACCEL_OK)
+            fill_slot(c, run, parts, first, most);
         st = first ? ax_node_barrier(c) : ax_enter(c, mine);
-        if (st != ACCEL_OK || n == 0)
+        if (st != ACCEL_OK || longest == 0)
             return st;
-        if ((st = scatter_chunk(c, run, first, n)) != ACCEL_OK)
+        if ((st = scatter_chunk(c, run, first)) != ACCEL_OK)
             return st;
     }
     return ACCEL_OK;
 }
 
-accel_status_t accel_comm_reduce_scatter(accel_comm_t *c, const void *send,
-                                         void *recv, size_t count,
-                                         accel_dtype_t dtype, accel_op_t op)
+accel_status_t ax_do_reduce_scatter(accel_comm_t *c, const ax_op_t *op)
 {
-    struct reduce_run run = {.send = send, .recv = recv, .count = count};
+    struct reduce_run run = {
+        .send = op->send, .recv = op->recv, .count = op->count, .root = -1};
+    accel_status_t mine = prepare(c, op, &run);
+    ax_parts_t parts = {.each =
+                            mine == ACCEL_OK ? op->count * run.how.element : 0};
+
+    return reduce_scatter(c, &run, &parts, mine);
+}
+
+accel_status_t ax_do_reduce_scatterv(accel_comm_t *c, const ax_op_t *op)
+{
+    struct reduce_run run = {.send = op->send, .recv = op->recv, .root = -1};
+    ax_table_t table = {0};
+    ax_parts_t parts = {.table = &table};
     accel_status_t st, mine;
 
-    if ((st = ax_begin(c)) != ACCEL_OK)
-        return st;
-    mine = prepare(c, AX_CALL_REDUCE_SCATTER, &run, dtype, op);
-    return ax_end(c, reduce_scatter(c, &run, mine));
+    c->call = (ax_call_t){.kind = AX_CALL_REDUCE_SCATTERV,
+                          .dtype = (uint8_t)op->dtype,
+                          .op = (uint8_t)op->op};
+    mine = plan_reduction(c, op->dtype, op->op, &run.how);
+    if (mine == ACCEL_OK)
+        mine = ax_table_make(c, &op->to, op->dtype, "sent", &table);
+    if (mine == ACCEL_OK) {
+        run.count = table.bytes[c->rank] / run.how.element;
+        c->call.count = table.total / run.how.element;
+        c->call.root = ax_table_mark(c, &table);
+        mine = ax_check_buffers(op->send, table.total, op->recv,
+                                table.bytes[c->rank], op->recv);
+    }
+    st = reduce_scatter(c, &run, &parts, mine);
+    ax_table_free(&table);
+    return st;
 }

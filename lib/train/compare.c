@@ -77,7 +77,7 @@ static accel_status_t explain(const accel_model_t *model, int rank)
     if (!mine)
         st = ax_fail(ACCEL_ERR_NOMEM, "model: out of memory");
     if ((st = ax_comm_agree(accel->comm, st)) == ACCEL_OK)
-        st = ax_comm_allgather_bytes(accel->comm, mine, bytes, &all, &at);
+        st = accel_comm_allgather_bytes(accel->comm, mine, bytes, &all, &at);
     if (st == ACCEL_OK) {
         const char *s = all;
         st = name_difference(accel, s, s + at[1], s + at[rank],

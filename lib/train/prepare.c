@@ -281,7 +281,7 @@ static accel_status_t scatter_from_main(void *context, const void *all,
 {
     accel_comm_t *comm = ((accel_t *)context)->comm;
     ax_where_t was = ax_comm_where(comm, AX_IN_NEXT);
-    accel_status_t st = ax_comm_scatter(comm, all, mine, bytes, 0);
+    accel_status_t st = accel_comm_scatter(comm, all, mine, bytes, ACCEL_U8, 0);
 
     ax_comm_where(comm, was);
     return st;

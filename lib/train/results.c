@@ -144,7 +144,7 @@ accel_status_t accel_gather_bytes(accel_t *accel, const void *data,
         *offsets = NULL;
         return ax_fail_null(__func__, "accel");
     }
-    return ax_comm_allgather_bytes(accel->comm, data, bytes, all, offsets);
+    return accel_comm_allgather_bytes(accel->comm, data, bytes, all, offsets);
 }
 
 accel_status_t accel_broadcast_bytes(accel_t *accel, const void *data,

@@ -152,7 +152,8 @@ static void try_moves(size_t bytes)
     /* uneven parts, the first of none */
     size_t some = bytes / (size_t)size * (size_t)rank;
     fill(rank, ACCEL_U8, mine, bytes);
-    check(ax_comm_allgather_bytes(comm, mine, some, &any, &offsets), "bytes");
+    check(accel_comm_allgather_bytes(comm, mine, some, &any, &offsets),
+          "bytes");
     for (int r = 0; r < size; r++) {
         fill(r, ACCEL_U8, mine, bytes);
         if (memcmp((char *)any + offsets[r], mine,

@@ -2,6 +2,7 @@
 #include "multi/sweep.h"
 
 #include "comm/comm_priv.h"
+#include "multi/element.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -26,67 +27,6 @@ static void check(accel_status_t status, const char *what)
 /* ---- elements ---------------------------------------------------------------
  */
 
-static const accel_dtype_t types[] = {
-    ACCEL_F64, ACCEL_F32, ACCEL_F16, ACCEL_BF16, ACCEL_I8,  ACCEL_U8,
-    ACCEL_I16, ACCEL_U16, ACCEL_I32, ACCEL_U32,  ACCEL_I64, ACCEL_U64};
-
-static bool is_float(accel_dtype_t t)
-{
-    return t == ACCEL_F64 || t == ACCEL_F32 || t == ACCEL_F16 ||
-           t == ACCEL_BF16;
-}
-
-static void put(void *at, accel_dtype_t t, size_t i, double value)
-{
-    int64_t whole = (int64_t)value;
-    float f = (float)value;
-
-    switch (t) {
-    case ACCEL_F64:
-        ((double *)at)[i] = value;
-        break;
-    case ACCEL_F32:
-    case ACCEL_F16:
-    case ACCEL_BF16:
-        (void)accel_convert((char *)at + i * accel_dtype_size(t), t, &f,
-                            ACCEL_F32, 1);
-        break;
-    default: /* little-endian two's complement: the low bytes */
-        memcpy((char *)at + i * accel_dtype_size(t), &whole,
-               accel_dtype_size(t));
-    }
-}
-
-static double get(const void *at, accel_dtype_t t, size_t i)
-{
-    switch (t) {
-    case ACCEL_F64:
-        return ((const double *)at)[i];
-    case ACCEL_F32:
-        return (double)((const float *)at)[i];
-    case ACCEL_F16:
-        return (double)ax_f16_to_f32(((const uint16_t *)at)[i]);
-    case ACCEL_BF16:
-        return (double)ax_bf16_to_f32(((const uint16_t *)at)[i]);
-    case ACCEL_I8:
-        return ((const int8_t *)at)[i];
-    case ACCEL_U8:
-        return ((const uint8_t *)at)[i];
-    case ACCEL_I16:
-        return ((const int16_t *)at)[i];
-    case ACCEL_U16:
-        return ((const uint16_t *)at)[i];
-    case ACCEL_I32:
-        return ((const int32_t *)at)[i];
-    case ACCEL_U32:
-        return ((const uint32_t *)at)[i];
-    case ACCEL_I64:
-        return (double)((const int64_t *)at)[i];
-    default:
-        return (double)((const uint64_t *)at)[i];
-    }
-}
-
 #define PERIOD 143 /* the values repeat, so that checking is cheap */
 
 static double value_of(int r, size_t i, accel_dtype_t t)
@@ -94,9 +34,7 @@ static double value_of(int r, size_t i, accel_dtype_t t)
     size_t k = i % PERIOD;
     int v = (int)((k * 7 + (size_t)r * 5 + k / 11) % 13);
 
-    return t == ACCEL_U8 || t == ACCEL_U16 || t == ACCEL_U32 || t == ACCEL_U64
-               ? v
-               : v - 6;
+    return is_unsigned(t) ? v : v - 6;
 }
 
 /* Factors: a few twos among ones, so that any type holds the product. */
@@ -353,7 +291,8 @@ static void try_bytes(size_t step)
     if (!data)
         die("malloc");
     memset(data, 'a' + rank % 26, mine + 1);
-    check(ax_comm_allgather_bytes(comm, data, mine, &all, &offsets), "bytes");
+    check(accel_comm_allgather_bytes(comm, data, mine, &all, &offsets),
+          "bytes");
     for (int r = 0; r < size; r++) {
         size_t want = r % 3 ? (size_t)r * step : 0;
         if (offsets[r + 1] - offsets[r] != want)
@@ -417,14 +356,14 @@ static void all_types(bool quick)
                                    136,   2048,   4096,   8192,   16384, 16392,
                                    65536, 131072, 131080, 262208, 400000};
 
-    for (size_t k = 0; k < AX_ARRAY_SIZE(types); k++)
+    for (size_t k = 0; k < AX_ARRAY_SIZE(all_types); k++)
         for (size_t b = 0; b < AX_ARRAY_SIZE(bytes); b++) {
-            size_t count = bytes[b] / accel_dtype_size(types[k]);
+            size_t count = bytes[b] / accel_dtype_size(all_types[k]);
             if (quick && (bytes[b] > 140000 || (b + k) % 3))
                 continue;
             if (bytes[b] > 20000 && k > 3 && k != 4 && k != 8)
                 continue; /* large ones do not depend on the type that much */
-            sweep_type(types[k], count);
+            sweep_type(all_types[k], count);
         }
     for (size_t count = 1; count < 100000; count = count * 3 + 1)
         try_mixed_heap(count);

@@ -540,10 +540,10 @@ static void bytes_of_one_are_missing(rank_of_t *me)
     void *all;
     size_t *offsets;
 
-    CHECK(ax_comm_allgather_bytes(me->comm, me->rank == 1 ? NULL : "ab", 2,
-                                  &all, &offsets) == ACCEL_ERR_ARG);
+    CHECK(accel_comm_allgather_bytes(me->comm, me->rank == 1 ? NULL : "ab", 2,
+                                     &all, &offsets) == ACCEL_ERR_ARG);
     CHECK(all == NULL && offsets == NULL);
-    CHECK(ax_comm_allgather_bytes(me->comm, NULL, 0, &all, &offsets) ==
+    CHECK(accel_comm_allgather_bytes(me->comm, NULL, 0, &all, &offsets) ==
           ACCEL_OK);
     CHECK(all != NULL && offsets[me->world->size] == 0);
     free(all);

@@ -1,0 +1,97 @@
+/*
+ * op: one operation as it was asked for, to be carried out at once or later
+ * (request.c). call.c and start.c hold the public functions, which do no more
+ * than fill this in; what `run` points to does the work.
+ */
+#ifndef AX_COMM_OP_H
+#define AX_COMM_OP_H
+
+#include "comm/comm_priv.h"
+
+typedef struct ax_op ax_op_t;
+
+/* Within ax_begin() and ax_end(), or on the thread of started operations. */
+typedef accel_status_t (*ax_op_fn)(accel_comm_t *c, const ax_op_t *op);
+
+struct ax_op {
+    ax_op_fn run;
+    ax_call_kind_t kind;
+    ax_where_t where; /* of a started one */
+    const void *send;
+    void *recv;
+    size_t count;
+    accel_dtype_t dtype;
+    accel_op_t op;
+    int root;
+    /* of what is sent, of what comes; counts is NULL in those that do not
+     * matter on this rank */
+    accel_parts_t to, from;
+    void **all; /* all-gather of bytes */
+    size_t **offsets;
+};
+
+accel_status_t ax_do_barrier(accel_comm_t *c, const ax_op_t *op);
+accel_status_t ax_do_broadcast(accel_comm_t *c, const ax_op_t *op);
+accel_status_t ax_do_allreduce(accel_comm_t *c, const ax_op_t *op);
+accel_status_t ax_do_reduce(accel_comm_t *c, const ax_op_t *op);
+accel_status_t ax_do_reduce_scatter(accel_comm_t *c, const ax_op_t *op);
+accel_status_t ax_do_reduce_scatterv(accel_comm_t *c, const ax_op_t *op);
+accel_status_t ax_do_allgather(accel_comm_t *c, const ax_op_t *op);
+accel_status_t ax_do_allgatherv(accel_comm_t *c, const ax_op_t *op);
+accel_status_t ax_do_allgather_bytes(accel_comm_t *c, const ax_op_t *op);
+accel_status_t ax_do_gather(accel_comm_t *c, const ax_op_t *op);
+accel_status_t ax_do_gatherv(accel_comm_t *c, const ax_op_t *op);
+accel_status_t ax_do_scatter(accel_comm_t *c, const ax_op_t *op);
+accel_status_t ax_do_scatterv(accel_comm_t *c, const ax_op_t *op);
+accel_status_t ax_do_alltoall(accel_comm_t *c, const ax_op_t *op);
+accel_status_t ax_do_alltoallv(accel_comm_t *c, const ax_op_t *op);
+
+/* ---- request.c --------------------------------------------------------------
+ */
+
+/* Queues it behind those that were started before. */
+accel_status_t ax_start(accel_comm_t *c, const ax_op_t *op,
+                        accel_request_t **out);
+
+/* ---- parts.c: parts of different sizes --------------------------------------
+ */
+
+/*
+ * Parts as the caller described them, in bytes: rank r's are `bytes[r]` bytes
+ * at `at[r]`. One allocation.
+ */
+typedef struct ax_table {
+    size_t *bytes, *at;
+    size_t total; /* bytes of all parts */
+    size_t end;   /* the last one ends there */
+} ax_table_t;
+
+/* What a caller passed, which may be NULL; and where it matters on the root
+ * only, but for the size of the rank's own part. */
+static inline accel_parts_t ax_parts_of(const accel_parts_t *parts)
+{
+    return parts ? *parts : (accel_parts_t){0};
+}
+
+static inline accel_parts_t ax_parts_at(const accel_comm_t *c, int root,
+                                        const accel_parts_t *parts)
+{
+    if (c && c->rank == root)
+        return ax_parts_of(parts);
+    return (accel_parts_t){.mine = parts ? parts->mine : 0};
+}
+
+/* Of the communicator's ranks; `what` is "sent" or "received", for texts. An
+ * error is this rank's own. */
+accel_status_t ax_table_make(const accel_comm_t *c, const accel_parts_t *parts,
+                             accel_dtype_t dtype, const char *what,
+                             ax_table_t *out);
+void ax_table_free(ax_table_t *table);
+
+/* No two of them share a byte. */
+accel_status_t ax_table_apart(const accel_comm_t *c, const ax_table_t *table);
+
+/* A number of the counts, for calls to compare: no sign, never 0. */
+int32_t ax_table_mark(const accel_comm_t *c, const ax_table_t *table);
+
+#endif
