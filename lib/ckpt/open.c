@@ -139,9 +139,9 @@ static accel_status_t next_candidate(struct search *s, ax_buf_t *out)
 /* The ranks of a node share the files: each node must see all of them. */
 static accel_status_t check_node(const accel_ckpt_t *ckpt)
 {
-    return ax_ckpt_check_files(&ckpt->m, ckpt->dir, ckpt->path,
-                               ax_comm_local_rank(ckpt->comm),
-                               ax_comm_local_size(ckpt->comm), AX_CKPT_VISIBLE_NS);
+    return ax_ckpt_check_files(
+        &ckpt->m, ckpt->dir, ckpt->path, ax_comm_local_rank(ckpt->comm),
+        ax_comm_local_size(ckpt->comm), AX_CKPT_VISIBLE_NS);
 }
 
 static accel_status_t take(accel_ckpt_t *ckpt, const char *bytes, size_t n)

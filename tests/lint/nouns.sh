@@ -26,7 +26,7 @@ for header in lib/accel/*.h; do
     noun=${header#lib/accel/} noun=${noun%.h}
     case $noun in
     base | train | version) continue ;;
-    comm) nouns='comm|alloc|free' ;;
+    comm) nouns='comm|request|alloc|free' ;;
     optim) nouns='optim|optimizer|schedule|scaler' ;;
     loader) nouns='loader|split|shard|shuffle' ;;
     model) nouns='model|param' ;;

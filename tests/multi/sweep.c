@@ -349,7 +349,7 @@ static void sweep_type(accel_dtype_t t, size_t count)
     try_broadcast(t, count, (int)((count + 1) % (size_t)size));
 }
 
-static void all_types(bool quick)
+static void every_type(bool quick)
 {
     /* around a cache line, the small path, a slot, two slots */
     static const size_t bytes[] = {0,     1,      2,      8,      24,    64,
@@ -377,7 +377,7 @@ void sweep(accel_comm_t *c, bool quick)
     comm = c;
     rank = accel_comm_rank(c);
     size = accel_comm_size(c);
-    all_types(quick);
+    every_type(quick);
     check(accel_comm_barrier(comm), "last barrier");
 }
 
