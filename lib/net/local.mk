@@ -40,3 +40,25 @@ tests_unit_test_net_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_net_LDADD = $(unit_ldadd)
 
 dist_man_MANS += man/accel_mpi.3
+
+# Of the transport over MPI what needs no MPI.
+unit_tests += tests/unit/test_match tests/unit/test_life
+tests_unit_test_match_SOURCES = tests/unit/test_match.c lib/net/match.c
+tests_unit_test_match_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_match_LDADD = $(unit_ldadd)
+tests_unit_test_life_SOURCES = tests/unit/test_life.c lib/net/life.c
+tests_unit_test_life_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_life_LDADD = $(unit_ldadd)
+
+if HAVE_MPI
+check_PROGRAMS += tests/multi/mp_mpi
+tests_multi_mp_mpi_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CFLAGS)
+tests_multi_mp_mpi_LDADD = lib/libaccel.la $(MPI_LIBS)
+endif
+
+# Without MPI configure says that these are left out.
+EXTRA_DIST += tests/multi/mpi.bats tests/cluster/mpi.bats
+if HAVE_MPI
+multi_tests += tests/multi/mpi.bats
+cluster_tests += tests/cluster/mpi.bats
+endif

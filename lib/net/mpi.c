@@ -261,8 +261,5 @@ static const ax_net_ops_t ops = {.abi = AX_NET_ABI,
                                  .about = mpi_about};
 
 extern const ax_module_t accel_module;
-__attribute__((visibility("default")))
-const ax_module_t accel_module = {.abi = AX_MOD_ABI,
-                                  .kind = "net",
-                                  .name = "mpi",
-                                  .ops = &ops};
+__attribute__((visibility("default"))) const ax_module_t accel_module = {
+    .abi = AX_MOD_ABI, .kind = "net", .name = "mpi", .ops = &ops};

@@ -28,6 +28,19 @@ static accel_status_t try_one(const char *name, const ax_net_ask_t *ask,
     return st;
 }
 
+/* The newest error, which may name the transport already. */
+static void add_reason(char *refused, size_t room, const char *name)
+{
+    const char *text = accel_last_error()->text;
+    char own[32];
+    size_t used = strlen(refused);
+    int n = snprintf(own, sizeof own, "net: %s: ", name);
+
+    if (strncmp(text, own, (size_t)n) == 0)
+        text += n;
+    snprintf(refused + used, room - used, "; %s: %.300s", name, text);
+}
+
 accel_status_t ax_net_open(const char *wanted, int peers, const void *mpi_comm,
                            ax_net_t **out)
 {
@@ -48,9 +61,7 @@ accel_status_t ax_net_open(const char *wanted, int peers, const void *mpi_comm,
             *out = net;
             return ACCEL_OK;
         }
-        size_t used = strlen(refused);
-        snprintf(refused + used, sizeof refused - used, "; %s: %.300s",
-                 known[i], accel_last_error()->text);
+        add_reason(refused, sizeof refused, known[i]);
     }
     free(net);
     return ax_fail(ACCEL_ERR_UNSUPPORTED,

@@ -1,0 +1,183 @@
+# MPI's messages between nodes, and accel in programs of MPI: mp_mpi.c and the
+# programs of comm.bats, compiled for MPI, over pretended nodes under mpirun.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+    mpi=$top_builddir/tests/multi/mp_mpi
+    comm=$top_builddir/tests/multi/mp_comm_mpi
+    die=$top_builddir/tests/multi/mp_die_mpi
+    unset "${!ACCEL_@}" "${!MP_@}"
+    export ACCEL_MODULE_DIR=$top_builddir/lib/.libs ACCEL_NET=mpi
+    export ACCEL_SITE_CONF=/dev/null XDG_CONFIG_HOME=$BATS_TEST_TMPDIR
+    # What Open MPI leaves of a process that was killed stays in here.
+    export OMPI_MCA_btl_vader_backing_directory=$BATS_TEST_TMPDIR
+    # What Open MPI and its unloaded parts keep is not ours to judge.
+    export ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0"
+}
+
+# ranks program...
+on() {
+    local ranks=$1
+    shift
+    timeout 120 mpirun -q -n "$ranks" "$@"
+}
+
+# Ranks 0..$1-1 but $2, which is -1 for none, have said what follows.
+all_say() {
+    local ranks=$1 but=$2 words=$3 r
+    for ((r = 0; r < ranks; r++)); do
+        ((r != but)) || continue
+        grep -qE "$(printf "$words" $r)" <<<"$output" || {
+            echo "rank $r of $ranks does not say \"$words\": $output"
+            return 1
+        }
+    done
+}
+
+all_are_ok() {
+    [[ $status -eq 0 ]] || {
+        echo "status $status: $output"
+        return 1
+    }
+    all_say "$1" -1 '^rank %d: ok$'
+}
+
+@test "every operation between nodes, also uneven ones" {
+    local shape
+    for shape in "3 2" "4 3"; do
+        MP_NODES=${shape#* } run on ${shape% *} "$comm" quick
+        [[ $status -eq 0 &&
+            $output == *"ok: ${shape/ / ranks on } nodes, mpi: "* ]] || {
+            echo "$shape: $output"
+            return 1
+        }
+    done
+}
+
+@test "messages of 0 bytes to 16 MiB" {
+    run on 3 "$mpi" sizes
+    all_are_ok 3
+}
+
+@test "messages and collectives of the program among accel's" {
+    run on 3 "$mpi" interleaved
+    all_are_ok 3
+}
+
+@test "parts of MPI_COMM_WORLD train, each by itself, or some only" {
+    run on 5 "$mpi" halves
+    all_are_ok 5
+    run on 4 "$mpi" some
+    all_say 2 -1 '^rank %d: ok$'
+    [[ $status -eq 0 && $(grep -c ok <<<"$output") -eq 2 ]]
+}
+
+@test "two at once over the same processes, and again" {
+    run on 3 "$mpi" twice
+    all_are_ok 3
+}
+
+@test "what shares memory is one node, and needs no transport" {
+    MP_NODES=1 run on 3 "$mpi" nodes
+    all_are_ok 3
+    [[ $(grep -c "^node 0 of 1 is " <<<"$output") -eq 3 ]]
+}
+
+@test "a communicator that cannot be adopted" {
+    run on 3 "$mpi" wrong
+    all_are_ok 3
+}
+
+@test "threads: as MPI was started" {
+    run on 2 "$mpi" serialized
+    all_are_ok 2
+    run on 2 "$mpi" funneled
+    [[ $status -ne 0 ]]
+    all_say 2 -1 '^rank %d: ACCEL_ERR_STATE .*MPI_THREAD_FUNNELED.*SERIALIZED'
+    run on 2 "$mpi" single
+    [[ $status -ne 0 ]]
+    all_say 2 -1 '^rank %d: ACCEL_ERR_UNSUPPORTED .*MPI_THREAD_SINGLE.*start it'
+    # where MPI carries nothing its level does not matter
+    MP_NODES=1 run on 2 "$mpi" single
+    all_are_ok 2
+}
+
+@test "MPI_Finalize before the close, and before the start" {
+    run on 2 "$mpi" finalize
+    all_say 2 -1 '^rank %d: ACCEL_ERR_STATE .*MPI_Finalize.*close accel first'
+    [[ $status -eq 1 ]]
+    run on 2 "$mpi" forget
+    all_are_ok 2
+    run on 2 "$mpi" finalized
+    all_are_ok 2
+}
+
+@test "MPI_Abort in one rank ends all" {
+    run on 3 "$mpi" abort
+    [[ $status -eq 7 ]]
+}
+
+@test "ranks that disagree are told, and MPI goes on" {
+    run on 3 "$mpi" disagree
+    all_say 3 -1 '^rank %d: ACCEL_ERR_PROTO .*ranks 0 2: all-reduce.*rank 1: barrier'
+    [[ $status -eq 1 ]]
+}
+
+@test "more processes than ranks are refused" {
+    run on 4 "$mpi" fewer
+    [[ $status -ne 0 ]]
+    all_say 4 -1 '^rank %d: ACCEL_ERR_UNSUPPORTED .*has 4 processes, the job 2'
+}
+
+@test "auto: UCX first, MPI when the program has started it" {
+    ACCEL_NET=auto MP_NODES=2 run on 2 "$comm" rounds 10
+    [[ $status -eq 0 && $output != *", mpi: "* ]]
+    mkdir only
+    ln -s "$ACCEL_MODULE_DIR/accel_mpi.so" only/
+    export ACCEL_MODULE_DIR=$PWD/only ACCEL_NET=auto
+    MP_NODES=2 run on 2 "$comm" rounds 10
+    [[ $status -eq 0 && $output == *", mpi: "*"(net=auto)"* ]]
+    # launch knows nothing of MPI
+    run timeout 60 accel launch -n 2 --nodes 2 \
+        "$top_builddir/tests/multi/mp_comm" rounds 10
+    [[ $status -ne 0 && $output == *"mpi: the program has not started MPI"* ]]
+    ACCEL_NET=mpi run timeout 60 accel launch -n 2 --nodes 2 \
+        "$top_builddir/tests/multi/mp_comm" rounds 10
+    [[ $status -ne 0 && $output == *"use mpirun or srun --mpi=pmix"* ]]
+}
+
+@test "a rank that ends is named by all others" {
+    local how
+    for how in kill exit0; do
+        MP_NODES=3 run on 3 --enable-recovery "$die" $how 2
+        all_say 3 2 "^survivor %d ACCEL_ERR_PEER .*rank 2 on n2 is gone"
+    done
+    # two ranks a node: each of them has others to hear it from
+    MP_NODES=2 run on 4 --enable-recovery "$die" kill 3
+    all_say 4 3 "^survivor %d ACCEL_ERR_PEER .*rank 3 on n1 is gone"
+    MP_NODES=3 run on 3 --enable-recovery "$die" close 0
+    all_say 3 0 "^survivor %d ACCEL_ERR_PEER .*rank 0 on n0 has left"
+}
+
+@test "so is one that is killed while messages are under way" {
+    local i
+    for ((i = 0; i < 3; i++)); do
+        MP_NODES=3 run on 3 --enable-recovery "$die" random $((i % 3))
+        all_say 3 $((i % 3)) \
+            "^survivor %d ACCEL_ERR_PEER .*rank $((i % 3)) on n$((i % 3)) is gone"
+    done
+}
+
+@test "a child that keeps the descriptors does not hide a death" {
+    MP_NODES=3 run on 3 --enable-recovery "$die" fork 1
+    all_say 3 1 "^survivor %d ACCEL_ERR_PEER .*rank 1 on n1 is gone"
+}
+
+@test "a stopped rank only delays; one that is silent is named" {
+    MP_NODES=3 run on 3 "$die" stop 1 2
+    [[ $status -eq 0 && $output == *fine* ]]
+    ACCEL_TIMEOUT=2 MP_NODES=3 run on 3 --enable-recovery "$die" sleep 1 6
+    all_say 3 1 "^survivor %d ACCEL_ERR_TIMEOUT .*rank 1 on n1"
+}
