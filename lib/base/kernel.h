@@ -28,9 +28,18 @@ typedef void (*ax_reduce_fn)(void *dst, const void *const *src, int nsrc,
 
 typedef struct ax_kernels {
     ax_convert_fn convert[AX_FLOATS][AX_FLOATS]; /* [to][from] */
+    ax_convert_fn large[AX_FLOATS][AX_FLOATS];   /* NULL: none of its own */
     ax_reduce_fn reduce[AX_DTYPES][AX_REDUCE_OPS];
     ax_reduce_fn widen[AX_DTYPES][AX_REDUCE_OPS]; /* f16, bf16 into f32 */
 } ax_kernels_t;
+
+/*
+ * A result of so many bytes is written past the caches: it and its source are
+ * beyond the 2 to 4 MiB that a core has for itself, so each line would come
+ * from memory and go back there. Measured, streaming wins from 2 MiB on; what
+ * is smaller is likely read soon.
+ */
+#define AX_LARGE_BYTES ((size_t)8 << 20)
 
 /* What a NaN becomes in a reduction: machines differ in which of two NaNs
  * they keep, and x86 makes a negative one of inf - inf. */

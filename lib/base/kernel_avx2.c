@@ -42,6 +42,16 @@ LANE hf32 narrow_f64(vf64 v)
     return (hf32)_mm256_cvtpd_ps((__m256d)v);
 }
 
+LANE void stream_raw(void *p, raw v)
+{
+    _mm256_stream_si256(p, (__m256i)v);
+}
+
+LANE void stream_half(void *p, half v)
+{
+    _mm_stream_si128(p, (__m128i)v);
+}
+
 LANE raw part_load(const void *p, size_t bytes)
 {
     raw v = {0};

@@ -38,6 +38,16 @@ LANE hf32 narrow_f64(vf64 v)
     return (hf32)_mm512_cvtpd_ps((__m512d)v);
 }
 
+LANE void stream_raw(void *p, raw v)
+{
+    _mm512_stream_si512(p, (__m512i)v);
+}
+
+LANE void stream_half(void *p, half v)
+{
+    _mm256_stream_si256(p, (__m256i)v);
+}
+
 /* `bytes` from 0 to 64; masked bytes are not touched, not even on a page that
  * is not there. */
 LANE __mmask64 first(size_t bytes)

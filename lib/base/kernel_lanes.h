@@ -9,6 +9,8 @@
  *
  *   widen_f16, widen_u16, narrow_f16, narrow_u16, widen_f32, narrow_f64
  *           what the vector extension of the compiler cannot say
+ *   stream_raw, stream_half
+ *           stores past the caches, to where whole vectors are aligned
  *   part_load, part_store
  *           a vector of which only the first bytes are in memory
  *
@@ -39,6 +41,11 @@ LANE void store_f32(void *p, vf32 v)
     store_raw(p, (raw)v);
 }
 
+LANE void stream_f32(void *p, vf32 v)
+{
+    stream_raw(p, (raw)v);
+}
+
 LANE vf32 load_f16(const void *p)
 {
     half v;
@@ -52,6 +59,11 @@ LANE void store_f16(void *p, vf32 v)
     half h = narrow_f16(v);
 
     memcpy(p, &h, sizeof h);
+}
+
+LANE void stream_f16(void *p, vf32 v)
+{
+    stream_half(p, narrow_f16(v));
 }
 
 /* All ones where `bits` is a NaN. */
@@ -70,14 +82,25 @@ LANE vf32 load_bf16(const void *p)
 }
 
 /* With integers: the instruction for it flushes subnormals. */
-LANE void store_bf16(void *p, vf32 v)
+LANE half narrow_bf16(vf32 v)
 {
     vu32 bits = (vu32)v;
     vu32 nan = (vu32)nan_mask((vi32)v);
     vu32 rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-    half h = narrow_u16((rounded & ~nan) | (((bits >> 16) | 0x40) & nan));
+
+    return narrow_u16((rounded & ~nan) | (((bits >> 16) | 0x40) & nan));
+}
+
+LANE void store_bf16(void *p, vf32 v)
+{
+    half h = narrow_bf16(v);
 
     memcpy(p, &h, sizeof h);
+}
+
+LANE void stream_bf16(void *p, vf32 v)
+{
+    stream_half(p, narrow_bf16(v));
 }
 
 /* ---- operators ----------------------------------------------------------- */

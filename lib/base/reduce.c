@@ -42,8 +42,11 @@ accel_status_t accel_convert(void *dst, accel_dtype_t dst_dtype,
             memcpy(dst, src, count * accel_dtype_size(dst_dtype));
         return ACCEL_OK;
     }
+    const ax_kernels_t *k = ax_kernels();
+    bool large = count >= AX_LARGE_BYTES / accel_dtype_size(dst_dtype) &&
+                 k->large[to][from];
     ax_fpmode_t mode = ax_fpmode_enter();
-    ax_kernels()->convert[to][from](dst, src, count);
+    (large ? k->large : k->convert)[to][from](dst, src, count);
     ax_fpmode_leave(mode);
     return ACCEL_OK;
 }

@@ -281,6 +281,74 @@ static void levels_convert_alike(void **state)
     free(words);
 }
 
+/* From any address to any address, and not a byte beside it. */
+static void large_at(const ax_kernels_t *k, int to, int from, const char *src,
+                     size_t skew, size_t count)
+{
+    char want[1024 + 2 * 64], got[sizeof want];
+    char *a = want + 64 - (uintptr_t)want % 64 + skew;
+    char *b = got + 64 - (uintptr_t)got % 64 + skew;
+
+    memset(want, 0x5a, sizeof want);
+    memset(got, 0x5a, sizeof got);
+    ax_kernels_of(AX_ISA_SCALAR)->convert[to][from](a, src, count);
+    k->large[to][from](b, src, count);
+    for (size_t i = 0; i < 64 + 4 * count; i++)
+        if (a[(ptrdiff_t)i - 1 - (ptrdiff_t)skew] !=
+            b[(ptrdiff_t)i - 1 - (ptrdiff_t)skew])
+            fail_msg("%s from %s: byte %zu of %zu elements at %zu differs",
+                     accel_dtype_name(floats[to]),
+                     accel_dtype_name(floats[from]), i, count, skew);
+}
+
+static void large_arrays_convert_alike(void **state)
+{
+    static const size_t counts[] = {0, 1, 15, 16, 31, 32, 33, 63, 64, 100, 200};
+    char *src = must_alloc(4 * 200 + 64);
+
+    (void)state;
+    fill_noise(src, 4 * 200 + 64, 11);
+    for (int isa = AX_ISA_AVX2; isa < AX_ISA_COUNT; isa++) {
+        const ax_kernels_t *k = ax_kernels_of((ax_isa_t)isa);
+        for (int pair = 0; k && pair < AX_FLOATS * AX_FLOATS; pair++)
+            for (size_t skew = 0; skew < 64; skew++)
+                for (size_t n = 0; n < ARRAY_SIZE(counts) &&
+                                   k->large[pair / AX_FLOATS][pair % AX_FLOATS];
+                     n++)
+                    large_at(k, pair / AX_FLOATS, pair % AX_FLOATS,
+                             src + skew * 7 % 64, skew, counts[n]);
+    }
+    free(src);
+}
+
+/* Around the size from which they are used. */
+static void sizes_that_are_large(void **state)
+{
+    size_t edge = AX_LARGE_BYTES / 2, room = 2 * edge + 64;
+    float *in = must_alloc(2 * room);
+    char *out = must_alloc(room);
+    uint16_t last;
+
+    (void)state;
+    fill_noise(in, 2 * room, 13);
+    for (size_t count = edge - 1; count <= edge + 1; count++)
+        for (size_t skew = 0; skew < 3; skew++) {
+            memset(out, 0x5a, room);
+            assert_int_equal(
+                accel_convert(out + skew, ACCEL_BF16, in, ACCEL_F32, count),
+                ACCEL_OK);
+            for (size_t i = 0; i < count; i += i < 64 ? 1 : 1021) {
+                memcpy(&last, out + skew + 2 * i, 2);
+                assert_int_equal(last, ax_f32_to_bf16(in[i]));
+            }
+            memcpy(&last, out + skew + 2 * (count - 1), 2);
+            assert_int_equal(last, ax_f32_to_bf16(in[count - 1]));
+            assert_int_equal(out[skew + 2 * count], 0x5a);
+        }
+    free(in);
+    free(out);
+}
+
 static void small_f32_survives(const char *mode)
 {
     const float in[3] = {0x1p-140f, -0x1p-149f, 0x1p-127f};
@@ -579,6 +647,8 @@ int main(void)
         cmocka_unit_test(f64_and_f32_as_the_machine),
         cmocka_unit_test(names_and_sizes),
         cmocka_unit_test(levels_convert_alike),
+        cmocka_unit_test(large_arrays_convert_alike),
+        cmocka_unit_test(sizes_that_are_large),
         cmocka_unit_test(the_mode_of_the_caller_does_not_matter),
         cmocka_unit_test(convert_in_place_and_wrong_uses),
         cmocka_unit_test(levels_reduce_alike),
