@@ -142,6 +142,7 @@ cluster_tests += tests/cluster/with_cluster.bats
 
 # lint: what a reader would otherwise have to check by eye
 lint_tests += \
+	tests/lint/asserts.sh \
 	tests/lint/cases.sh \
 	tests/lint/commands.sh \
 	tests/lint/cppcheck.sh \

@@ -59,7 +59,7 @@ END
                 grep -q "^rank $r: .*rank $dead on n$((dead + 1)) " err-$dead
         done
     done
-    ! grep '^\.' left-2
+    ! grep '^\.' left-2 || return 1
     grep -q '^\.step-00000002\..*\.tmp$' left-0
     [ "$(cat out)" = "saved 1 on 4
 saved 2 on 4

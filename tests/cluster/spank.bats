@@ -169,11 +169,11 @@ END
     run "$with" -N 2 srun -N2 -n4 "$job"
     [ "$status" -ne 0 ]
     [ "$(grep -c -- "--mpi=pmix" <<<"$output")" -ge 4 ]
-    ! grep -q "^world " <<<"$output"
+    ! grep -q "^world " <<<"$output" || return 1
     run "$with" -N 2 srun -N2 -n4 --mpi=none --accel=fp16 "$job"
     [ "$status" -ne 0 ]
     [ "$(grep -c -- "--mpi=pmix" <<<"$output")" -ge 4 ]
-    ! grep -q "^world " <<<"$output"
+    ! grep -q "^world " <<<"$output" || return 1
 }
 
 @test "a node without the plugin is named by all ranks" {
@@ -181,7 +181,7 @@ END
     ACCEL_PLUGSTACK_n3=$PWD/none run "$with" -N 4 \
         srun -N4 -n4 --accel=fp16 "$job"
     [ "$status" -ne 0 ]
-    ! grep -q "^world " <<<"$output"
+    ! grep -q "^world " <<<"$output" || return 1
     [ "$(grep -c "ACCEL_ERR_PROTO.*n3" <<<"$output")" -eq 4 ]
 }
 
@@ -213,7 +213,7 @@ END
         <<<"$output")" -eq 2 ]
     ACCEL_PLUGSTACK=$PWD/stack run "$with" -N 1 srun --accel=fp16 ./mine
     [ "$status" -ne 0 ] # srun takes it for its own --accel-bind
-    ! grep -q "^task" <<<"$output"
+    ! grep -q "^task" <<<"$output" || return 1
 }
 
 @test "an optional plugin works as a required one" {

@@ -95,7 +95,8 @@ END
     local first second
     first=$(sed -n 's/.* after \([0-9]*\) steps$/\1/p' log | sed -n 1p)
     second=$(sed -n 's/.* after \([0-9]*\) steps$/\1/p' log | sed -n 2p)
-    [ "$first" -gt 0 ] && [ "$second" -gt "$first" ]
+    [ "$first" -gt 0 ]
+    [ "$second" -gt "$first" ]
     # Nothing to load at the first start, the newest at the second.
     [ "$(grep -c "going on after step $first of" log)" -eq 8 ]
     [ -e "line-state/step-$(printf %08d "$second")/manifest" ]

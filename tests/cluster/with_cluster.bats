@@ -125,7 +125,7 @@ wait_for_file() {
         sh -c 'srun -N2 true; grep -l nonexistent-on $ACCEL_CLUSTER_DIR/log/n*'
     [ "$status" -eq 0 ]
     grep -q '/log/n2$' <<<"$output"
-    ! grep -q '/log/n1$' <<<"$output"
+    ! grep -q '/log/n1$' <<<"$output" || return 1
 }
 
 signal_leaves_nothing() {

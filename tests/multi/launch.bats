@@ -330,7 +330,7 @@ ends_with() {
         kill -0 "$pid" 2>/dev/null || break
         sleep 0.1
     done
-    ! kill -0 "$pid" 2>/dev/null
+    ! kill -0 "$pid" 2>/dev/null || return 1
     wait "$pid" || rc=$?
     [ "$rc" -eq "$1" ] || { cat "$dir/out"; return 1; }
 }
@@ -346,7 +346,7 @@ ends_with() {
     start_deaf 1 INT
     kill -INT "$pid"
     ends_with 143
-    ! grep killing "$dir/out"
+    ! grep killing "$dir/out" || return 1
     gone 'sleep 0.1'
 }
 

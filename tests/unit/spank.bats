@@ -30,13 +30,13 @@ setup() {
 past_the_options() {
     [ "$status" -ne 0 ]
     grep -q "Unable to contact slurm controller" <<<"$output"
-    ! grep -q "^accel:" <<<"$output"
+    ! grep -q "^accel:" <<<"$output" || return 1
 }
 
 refused() {
     [ "$status" -eq 255 ]
     grep -qxF "$1" <<<"$output"
-    ! grep -q "Unable to contact" <<<"$output"
+    ! grep -q "Unable to contact" <<<"$output" || return 1
 }
 
 words="no fp32 fp16 bf16"
@@ -118,7 +118,7 @@ write --accel=off"
         for word in $words off help accumulate clip seed checkpoint resume; do
             grep -q -w -- "$word" <<<"$output"
         done
-        ! grep -q "Unable to contact" <<<"$output"
+        ! grep -q "Unable to contact" <<<"$output" || return 1
     done
 }
 
@@ -158,5 +158,6 @@ write --accel=off"
         grep -vE '^(slurm_spank_|plugin_|spank_plugin_version$)')" ]
     [ "$(grep -c slurm_spank_ <<<"$output")" -ge 3 ]
     # slurmstepd does not know this one, so it may not be needed.
-    ! nm -D --undefined-only "$plugin" | grep -q 'U slurm_get_end_time'
+    ! nm -D --undefined-only "$plugin" | grep -q 'U slurm_get_end_time' ||
+        return 1
 }
