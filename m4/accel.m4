@@ -11,7 +11,8 @@ PKG_CHECK_MODULES([$1], [$2],
 AC_SUBST([$1_VERSION])
 ])
 
-# accel_with_dir VALUE: yes when VALUE of a --with-X=auto|yes|no|DIR is a DIR
+# ACCEL_WITH(X, HELP, [DEFAULT])
+# --with-X=auto|yes|no|DIR: $with_X, and in $accel_X_dir the DIR if it is one.
 AC_DEFUN([ACCEL_WITH], [
 AC_ARG_WITH([$1],
   [AS_HELP_STRING([--with-$1=auto|yes|no|DIR], [$2])],
@@ -21,8 +22,8 @@ AS_CASE([$with_$1], [auto|yes|no], [accel_$1_dir=],
   [AC_MSG_ERROR([--with-$1=$with_$1: want auto, yes, no or an absolute folder])])
 ])
 
-# The serial flavour of HDF5: the threads of a checkpoint need no MPI, and the
-# MPI flavour is not thread-safe.
+# The serial flavour of HDF5, where there are two: each rank has files of its
+# own, and the MPI flavour would bring an MPI into every program.
 AC_DEFUN([ACCEL_WITH_HDF5], [
 ACCEL_WITH([hdf5], [where the serial HDF5 library is])
 AS_IF([test "x$with_hdf5" = xno],

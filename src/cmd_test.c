@@ -73,7 +73,6 @@ static void tell(const struct test *test, const struct check *check,
                  const struct finding *finding, int culprit)
 {
     const accel_job_t *job = accel_get_job(test->accel);
-    const char *fix = finding->fix ? finding->fix : check->fix;
 
     if (!accel_is_main(test->accel))
         return;
@@ -85,7 +84,7 @@ static void tell(const struct test *test, const struct check *check,
         printf("FAIL  %s: rank %d on %s: %s\n", check->name, culprit,
                accel_job_node_name(job, accel_job_node_of(job, culprit)),
                finding->wrong);
-        printf("      %s\n", fix);
+        printf("      %s\n", check->fix);
     }
     fflush(stdout);
 }

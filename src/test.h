@@ -19,7 +19,6 @@ struct finding {
     char detail[240]; /* shown behind "ok" */
     char note[240];   /* not wrong, but the user should know; "": none */
     char wrong[400];  /* "": all is well here */
-    const char *fix;  /* what to do when it is not; may be NULL */
 };
 
 typedef void (*check_fn)(struct test *test, struct finding *finding);
@@ -27,7 +26,7 @@ typedef void (*check_fn)(struct test *test, struct finding *finding);
 struct check {
     const char *name;
     check_fn run;
-    const char *fix; /* unless the finding has a better one */
+    const char *fix; /* what to do when something is wrong */
 };
 
 /* The first thing that is wrong is kept. */

@@ -43,10 +43,6 @@ c_files() {
     find lib src spank examples bench tests -name '*.[ch]' | sort
 }
 
-product_files() {
-    find lib src spank -name '*.[ch]' | sort
-}
-
 # Names of all functions that the public headers declare.
 declared() {
     cat lib/accel/*.h | tr '\n' ' ' | grep -oE 'ACCEL_API [^;{]*' |
