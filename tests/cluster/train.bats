@@ -60,7 +60,7 @@ make_line() {
 # The n-th time that all ranks have started, as the log says.
 started() {
     for ((i = 0; i < 600; i++)); do
-        [ "$(grep -c 'ranks on 2 nodes' log)" -ge "$1" ] && return
+        [ "$(grep -c 'train: 8 ranks on 2 nodes' log)" -ge "$1" ] && return
         sleep 0.1
     done
     return 1
