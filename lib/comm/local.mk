@@ -70,7 +70,8 @@ tests_unit_test_comm_ends_SOURCES = tests/unit/test_comm_ends.c \
 tests_unit_test_comm_ends_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_comm_ends_LDADD = $(unit_ldadd)
 
-dist_man_MANS += man/accel_comm.3 man/accel_comm_split.3
+dist_man_MANS += man/accel_comm.3 man/accel_comm_allgatherv.3 \
+	man/accel_comm_reduce.3 man/accel_comm_split.3 man/accel_request.3
 
 multi_tests += tests/multi/comm.bats
 cluster_tests += tests/cluster/comm.bats
