@@ -131,48 +131,72 @@ static accel_status_t contiguous(const ax_hdf5_t *h, hid_t id,
     return short_file(h, where, at, bytes);
 }
 
-/* Every chunk must be there, and in the file. */
-static accel_status_t find_chunks(const ax_hdf5_t *h, const ax_chunking_t *k,
+/* The library takes a step for each chunk before the one it is asked for. */
+#define ASK_MOST 1024
+
+static accel_status_t ask_for_chunk(const ax_hdf5_t *h, const ax_chunking_t *k,
+                                    const ax_column_t *c, const char *where,
+                                    uint64_t i, uint64_t *out)
+{
+    hsize_t at[AX_DIMS + 1] = {i * k->chunk[0]}, bytes = 0;
+    haddr_t place = HADDR_UNDEF;
+    unsigned mask = 0;
+
+    if (H5Dget_chunk_info_by_coord(k->id, at, &mask, &place, &bytes) < 0)
+        return ax_hdf5_failed(ACCEL_ERR_CORRUPT, where, "cannot find a chunk");
+    if (place == HADDR_UNDEF)
+        return never_written(where);
+    if (bytes != k->chunk[0] * c->bytes)
+        return ax_fail(ACCEL_ERR_CORRUPT,
+                       "dataset: %s: a chunk has %llu bytes instead of %llu",
+                       where, (unsigned long long)bytes,
+                       (unsigned long long)(k->chunk[0] * c->bytes));
+    *out = place;
+    return short_file(h, where, place, bytes);
+}
+
+/* Every chunk must be there, and in the file. When there are many and their
+ * index cannot be read, the library reads them. */
+static accel_status_t find_chunks(const ax_hdf5_t *h, ax_chunking_t *k,
                                   const ax_column_t *c, const char *where,
                                   ax_array_t *array)
 {
     uint64_t n = (c->rows + k->chunk[0] - 1) / k->chunk[0];
-    hsize_t at[AX_DIMS + 1] = {0};
     accel_status_t st = ACCEL_OK;
 
     array->per = k->chunk[0];
-    array->chunk = calloc((size_t)n + 1, sizeof *array->chunk);
+    array->chunk = calloc((size_t)n, sizeof *array->chunk);
     if (!array->chunk)
         return ax_fail(ACCEL_ERR_NOMEM, "dataset: out of memory");
-    for (uint64_t i = 0; i < n && st == ACCEL_OK; i++) {
-        unsigned mask = 0;
-        haddr_t place = HADDR_UNDEF;
-        hsize_t bytes = 0;
-
-        at[0] = i * k->chunk[0];
-        if (H5Dget_chunk_info_by_coord(k->id, at, &mask, &place, &bytes) < 0)
-            st =
-                ax_hdf5_failed(ACCEL_ERR_CORRUPT, where, "cannot find a chunk");
-        else if (place == HADDR_UNDEF)
-            st = never_written(where);
-        else if (bytes != k->chunk[0] * c->bytes)
-            st = ax_fail(ACCEL_ERR_CORRUPT,
-                         "dataset: %s: a chunk has %llu bytes instead of %llu",
-                         where, (unsigned long long)bytes,
-                         (unsigned long long)(k->chunk[0] * c->bytes));
-        else
-            st = short_file(h, where, place, bytes);
-        array->chunk[i] = place;
+    if (n > ASK_MOST) {
+        k->plain = ax_hdf5_index(h, k, k->chunk[0] * c->bytes, n, array->chunk);
+        if (k->plain)
+            return ACCEL_OK;
+        ax_log(AX_LOG_INFO,
+               "dataset: %s: the index of its %llu chunks is of a kind that "
+               "is not read here: reading goes through HDF5, by one thread",
+               where, (unsigned long long)n);
+        free(array->chunk);
+        array->chunk = NULL;
+        return ACCEL_OK;
     }
+    for (uint64_t i = 0; i < n && st == ACCEL_OK; i++)
+        st = ask_for_chunk(h, k, c, where, i, &array->chunk[i]);
     return st;
 }
 
+/* There must be as many as the extents say; which also bounds the memory for
+ * their places by the size of the file. */
 static accel_status_t count_chunks(const ax_chunking_t *k, const char *where)
 {
     hsize_t want = 1, have = 0;
 
     for (int d = 0; d < k->rank; d++)
-        want *= (k->dims[d] + k->chunk[d] - 1) / k->chunk[d];
+        if (__builtin_mul_overflow(want,
+                                   k->dims[d] / k->chunk[d] +
+                                       (k->dims[d] % k->chunk[d] != 0),
+                                   &want))
+            return never_written(where);
     hid_t space = H5Dget_space(k->id);
     herr_t wrong = H5Dget_num_chunks(k->id, space, &have);
     H5Sclose(space);
@@ -203,8 +227,8 @@ static accel_status_t chunked(const ax_hdf5_t *h, hid_t dcpl, ax_chunking_t *k,
         k->plain = k->plain && k->chunk[d] == k->dims[d];
     if (c->rows == 0)
         return ACCEL_OK;
-    return k->plain ? find_chunks(h, k, c, where, array)
-                    : count_chunks(k, where);
+    st = count_chunks(k, where);
+    return st == ACCEL_OK && k->plain ? find_chunks(h, k, c, where, array) : st;
 }
 
 /* Declared sizes that little is stored for would fill memory from nothing. */

@@ -44,4 +44,13 @@ accel_status_t ax_hdf5_examine(const ax_hdf5_t *h, const char *where,
                                ax_chunking_t *k, ax_column_t *column,
                                ax_array_t *array);
 
+/*
+ * hdf5_index.c: where each of `nchunks` chunks begins, found in the file's own
+ * index; `chunk` is zero before. Each is `chunk_bytes` long, whole samples of
+ * the dataset k->id without a filter. False: the index is of another kind, or
+ * there is something about it; `chunk` is then of no use.
+ */
+bool ax_hdf5_index(const ax_hdf5_t *h, const ax_chunking_t *k,
+                   uint64_t chunk_bytes, uint64_t nchunks, uint64_t *chunk);
+
 #endif

@@ -26,6 +26,7 @@ lib_libaccel_core_la_SOURCES += \
 	lib/loader/hdf5_priv.h \
 	lib/loader/hdf5.c \
 	lib/loader/hdf5_layout.c \
+	lib/loader/hdf5_index.c \
 	lib/loader/tokens.c \
 	lib/loader/lines.c \
 	lib/loader/tar.c \

@@ -1,6 +1,8 @@
 /* loader: HDF5, whole and damaged. The library that reads also writes. */
 #include "unit/hdf5_rig.h"
 
+#include "loader/hdf5_priv.h"
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -147,6 +149,133 @@ static void each_type_has_its_name(void **state)
     H5Tclose(bf16);
     H5Tclose(f16);
     H5Tclose(odd);
+}
+
+/* ---- many chunks ----------------------------------------------------------
+ */
+
+enum { MANY = 20000, THREE = 3 };
+
+/* Numbers, three rows of two a chunk; the last chunk is not full. Attributes
+ * enough that the dataset's header goes on elsewhere. */
+static void write_many(const char *path, H5F_libver_t low, hsize_t written)
+{
+    static int32_t rows[MANY][2];
+    hid_t fapl = H5Pcreate(H5P_FILE_ACCESS), one = H5Screate(H5S_SCALAR);
+    hid_t space = H5Screate_simple(2, (hsize_t[]){MANY, 2}, NULL);
+    hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE);
+    char name[16];
+
+    for (int i = 0; i < MANY; i++)
+        rows[i][0] = 7 * i, rows[i][1] = -i;
+    H5Pset_libver_bounds(fapl, low, H5F_LIBVER_LATEST);
+    H5Pset_chunk(dcpl, 2, (hsize_t[]){THREE, 2});
+    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, fapl);
+    hid_t id = H5Dcreate2(file, "x", H5T_NATIVE_INT, space, H5P_DEFAULT, dcpl,
+                          H5P_DEFAULT);
+    for (int i = 0; i < 6; i++) {
+        snprintf(name, sizeof name, "attribute %d", i);
+        hid_t at = H5Acreate2(id, name, H5T_NATIVE_DOUBLE, one, H5P_DEFAULT,
+                              H5P_DEFAULT);
+        H5Awrite(at, H5T_NATIVE_DOUBLE, &(double){i});
+        H5Aclose(at);
+    }
+    H5Sselect_hyperslab(space, H5S_SELECT_SET, (hsize_t[]){0, 0}, NULL,
+                        (hsize_t[]){written, 2}, NULL);
+    assert_true(H5Dwrite(id, H5T_NATIVE_INT, space, space, H5P_DEFAULT, rows) >=
+                0);
+    H5Dclose(id);
+    H5Pclose(dcpl);
+    H5Pclose(fapl);
+    H5Sclose(one);
+    H5Sclose(space);
+    H5Fclose(file);
+}
+
+/* Are the places of chunks known, so that reading needs no library? */
+static bool reads_itself(const accel_dataset_t *d)
+{
+    const ax_hdf5_t *h = d->self;
+
+    return h->array[0].chunk && h->array[0].id < 0;
+}
+
+static void check_many(const accel_dataset_t *d)
+{
+    int32_t rows[100][2];
+    uint64_t index[100];
+
+    assert_int_equal(accel_dataset_samples(d), MANY);
+    for (uint64_t first = 0; first < MANY; first += 100) {
+        for (uint64_t i = 0; i < 100; i++)
+            index[i] = (first + i * 7919) % MANY;
+        assert_int_equal(accel_dataset_read(d, index, 100, (void *[]){rows}),
+                         ACCEL_OK);
+        for (int i = 0; i < 100; i++) {
+            assert_int_equal(rows[i][0], 7 * (int)index[i]);
+            assert_int_equal(rows[i][1], -(int)index[i]);
+        }
+    }
+}
+
+static void many_chunks_are_found(void **state)
+{
+    static const struct {
+        H5F_libver_t low; /* decides on headers and indices */
+        bool itself;
+    } kinds[] = {{H5F_LIBVER_EARLIEST, true},
+                 {H5F_LIBVER_V18, true},
+                 {H5F_LIBVER_V110, false}};
+    const char *path = in("many.h5");
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+        write_many(path, kinds[i].low, MANY);
+        accel_dataset_t *d = open_good(path, NULL);
+        assert_int_equal(reads_itself(d), kinds[i].itself);
+        check_many(d);
+        accel_dataset_destroy(d);
+        write_many(path, kinds[i].low, MANY - THREE);
+        refuse(path, NULL, ACCEL_ERR_CORRUPT, "never written");
+    }
+}
+
+/* An index that is not as it should be is left to the library: whatever it
+ * says, what is read is what was written, or an error. */
+static void damaged_indices_do_no_harm(void **state)
+{
+    static unsigned char all[1 << 22];
+    const char *path = in("many.h5"), *bad = in("bad.h5");
+    accel_dataset_t *d;
+    int nodes = 0;
+
+    (void)state;
+    write_many(path, H5F_LIBVER_EARLIEST, MANY);
+    FILE *f = fopen(path, "r");
+    bytes_t b = {all, fread(all, 1, sizeof all, f)};
+    fclose(f);
+    for (size_t at = 0; at + 64 < b.count; at++) {
+        if (memcmp(all + at, "TREE\1", 5) != 0)
+            continue;
+        /* level, entries, a key's size, mask and first row, a place */
+        static const size_t places[] = {5, 6, 24, 28, 32, 40, 56};
+        size_t place = at + places[nodes % 7];
+        unsigned char was = all[place];
+        all[place] ^= (unsigned char)(1 + nodes / 7 % 255);
+        write_some("bad.h5", &b, b.count);
+        if (accel_dataset_open(bad, NULL, &d) == ACCEL_OK) {
+            /* inner keys are not needed, and any place in the file may be
+             * the right one */
+            assert_true(!reads_itself(d) || place == at + 56 ||
+                        all[at + 5] > 0);
+            if (place != at + 56 && reads_itself(d))
+                check_many(d);
+            accel_dataset_destroy(d);
+        }
+        all[place] = was;
+        nodes++;
+    }
+    assert_true(nodes > 100);
 }
 
 /* ---- what is refused ------------------------------------------------------
@@ -448,6 +577,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_layout_is_read),
         cmocka_unit_test(fields_are_chosen_by_path),
+        cmocka_unit_test(many_chunks_are_found),
+        cmocka_unit_test(damaged_indices_do_no_harm),
         cmocka_unit_test(several_files_are_one_after_the_other),
         cmocka_unit_test(each_type_has_its_name),
         cmocka_unit_test(wrong_types_are_refused),

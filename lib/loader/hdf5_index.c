@@ -1,0 +1,269 @@
+/*
+ * HDF5: the index of a dataset's chunks, read by ourselves. HDF5 1.10 finds
+ * the place of one chunk by walking through all, so that asking for a million
+ * of them takes hours. Indices of the usual kind, a B-tree of version 1, are
+ * walked once here; what the file says is believed only as far as it agrees
+ * with itself and with the library, else the library reads the chunks.
+ */
+#include "hdf5_priv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MESSAGES_MAX 4096             /* of an object's header */
+#define BLOCKS_MAX 64                 /* that it lies in */
+#define BLOCK_MAX ((uint64_t)1 << 20) /* bytes of one */
+#define LEVELS_MAX 16
+
+enum { LAYOUT = 0x08, CONTINUATION = 0x10 };
+
+/* ---- the object's header: where the index is ------------------------------
+ */
+
+/* A piece of the header. */
+typedef struct block {
+    uint64_t at, bytes;
+} block_t;
+
+typedef struct header {
+    const ax_hdf5_t *h;
+    int version;
+    size_t message; /* bytes before the data of a message */
+    block_t blocks[BLOCKS_MAX];
+    size_t nblocks, nmessages;
+    uint64_t root; /* of the index; 0: not found */
+    int rank;
+} header_t;
+
+static bool get(const ax_hdf5_t *h, uint64_t at, void *to, size_t bytes)
+{
+    return ax_file_read(&h->file, to, bytes, at) == ACCEL_OK;
+}
+
+/* The block right behind the header's own fields. */
+static bool first_block(header_t *o, uint64_t at)
+{
+    unsigned char b[64];
+    size_t used = 6;
+
+    if (!get(o->h, at, b, sizeof b))
+        return false;
+    if (b[0] == 1) {
+        o->version = 1;
+        o->message = 8;
+        o->blocks[0] = (block_t){at + 16, ax_le(b + 8, 4)};
+    } else if (memcmp(b, "OHDR\2", 5) == 0) {
+        size_t wide = (size_t)1 << (b[5] & 3);
+        o->version = 2;
+        o->message = b[5] & 4 ? 6 : 4;
+        used += (b[5] & 0x20 ? 16 : 0) + (b[5] & 0x10 ? 4 : 0);
+        o->blocks[0] = (block_t){at + used + wide, ax_le(b + used, wide)};
+    }
+    o->nblocks = o->version != 0;
+    return o->nblocks != 0;
+}
+
+/* A continuation in version 2 has a signature before and a sum behind it. */
+static bool add_block(header_t *o, const unsigned char *data, size_t bytes)
+{
+    if (bytes < 16 || o->nblocks == BLOCKS_MAX)
+        return false;
+    block_t b = {ax_le(data, 8), ax_le(data + 8, 8)};
+    if (o->version == 2) {
+        if (b.bytes < 8)
+            return false;
+        b.at += 4;
+        b.bytes -= 8;
+    }
+    o->blocks[o->nblocks++] = b;
+    return true;
+}
+
+/* Layouts of version 3 that are chunked have a B-tree of version 1. */
+static bool take_layout(header_t *o, const unsigned char *data, size_t bytes)
+{
+    if (bytes < 11 || data[0] != 3 || data[1] != 2 || data[2] != o->rank + 1)
+        return false;
+    o->root = ax_le(data + 3, 8);
+    return true;
+}
+
+static bool take_message(header_t *o, const unsigned char *m, size_t bytes)
+{
+    unsigned kind = o->version == 1 ? (unsigned)ax_le(m, 2) : m[0];
+    const unsigned char *data = m + o->message;
+
+    if (++o->nmessages > MESSAGES_MAX)
+        return false;
+    if (kind == CONTINUATION)
+        return add_block(o, data, bytes);
+    return kind == LAYOUT ? take_layout(o, data, bytes) : true;
+}
+
+static bool take_block(header_t *o, const block_t *b)
+{
+    unsigned char *all =
+        b->bytes <= BLOCK_MAX ? malloc((size_t)b->bytes + 1) : NULL;
+    bool good = all && get(o->h, b->at, all, (size_t)b->bytes);
+    size_t at = 0, size_at = o->version == 1 ? 2 : 1;
+
+    while (good && b->bytes - at >= o->message) {
+        size_t bytes = (size_t)ax_le(all + at + size_at, 2);
+        if (bytes > b->bytes - at - o->message)
+            break;
+        good = take_message(o, all + at, bytes);
+        at += o->message + bytes;
+    }
+    free(all);
+    return good;
+}
+
+static bool find_root(const ax_hdf5_t *h, uint64_t object, int rank,
+                      uint64_t *root)
+{
+    header_t o = {.h = h, .rank = rank};
+    bool good = first_block(&o, object);
+
+    for (size_t i = 0; good && i < o.nblocks && !o.root; i++) {
+        block_t b = o.blocks[i];
+        good = take_block(&o, &b);
+    }
+    *root = o.root;
+    return good && o.root;
+}
+
+/* ---- the tree, level by level ---------------------------------------------
+ */
+
+typedef struct tree {
+    const ax_hdf5_t *h;
+    const ax_chunking_t *k;
+    uint64_t chunk_bytes, nchunks;
+    uint64_t *chunk; /* where each begins; 0: not found yet */
+    uint64_t found;
+    size_t key; /* bytes */
+    uint64_t *nodes, *below;
+    uint64_t nnodes, nbelow;
+} tree_t;
+
+/* An entry of the lowest level: size, filters left out, first element, place.
+ * Space of a chunk that was dropped may still be in the index. */
+static bool take_chunk(tree_t *t, const unsigned char *key)
+{
+    uint64_t place = ax_le(key + t->key, 8), first = ax_le(key + 8, 8);
+    uint64_t i = first / t->k->chunk[0];
+
+    for (int d = 1; d < t->k->rank; d++)
+        if (ax_le(key + 8 + 8 * (size_t)d, 8) != 0)
+            return false;
+    if (first % t->k->chunk[0] != 0 || i >= t->nchunks || t->chunk[i] != 0 ||
+        ax_le(key, 4) != t->chunk_bytes || ax_le(key + 4, 4) != 0 ||
+        place == 0 || place > t->h->file.bytes ||
+        t->chunk_bytes > t->h->file.bytes - place)
+        return false;
+    t->chunk[i] = place;
+    t->found++;
+    return true;
+}
+
+static bool take_entries(tree_t *t, const unsigned char *entry, size_t used,
+                         int level)
+{
+    for (size_t i = 0; i < used; i++, entry += t->key + 8) {
+        if (level == 0) {
+            if (!take_chunk(t, entry))
+                return false;
+            continue;
+        }
+        if (t->nbelow == t->nchunks)
+            return false; /* each has a chunk of its own below it */
+        t->below[t->nbelow++] = ax_le(entry + t->key, 8);
+    }
+    return true;
+}
+
+/* *level: what the node must say; < 0: any, and what it says. */
+static bool take_node(tree_t *t, uint64_t at, int *level)
+{
+    unsigned char b[24], *entries;
+    size_t used, bytes;
+    bool good;
+
+    if (!get(t->h, at, b, sizeof b) || memcmp(b, "TREE\1", 5) != 0 ||
+        (*level >= 0 && b[5] != *level) || b[5] > LEVELS_MAX)
+        return false;
+    *level = b[5];
+    used = (size_t)ax_le(b + 6, 2);
+    bytes = used * (t->key + 8);
+    entries = used ? malloc(bytes) : NULL;
+    good = entries && get(t->h, at + sizeof b, entries, bytes) &&
+           take_entries(t, entries, used, *level);
+    free(entries);
+    return good;
+}
+
+static bool walk(tree_t *t, uint64_t root)
+{
+    int level = -1;
+    bool good = take_node(t, root, &level);
+
+    while (good && level > 0) {
+        uint64_t *nodes = t->below;
+        t->below = t->nodes;
+        t->nodes = nodes;
+        t->nnodes = t->nbelow;
+        t->nbelow = 0;
+        level--;
+        for (uint64_t i = 0; good && i < t->nnodes; i++)
+            good = take_node(t, nodes[i], &level);
+    }
+    return good && t->found == t->nchunks;
+}
+
+/* The library, which is slow with others, finds the first chunk at once. */
+static bool library_agrees(const ax_chunking_t *k, const uint64_t *chunk)
+{
+    hsize_t first[AX_DIMS + 1] = {0}, bytes = 0;
+    haddr_t place = HADDR_UNDEF;
+    unsigned mask = 1;
+
+    return H5Dget_chunk_info_by_coord(k->id, first, &mask, &place, &bytes) >=
+               0 &&
+           place == chunk[0] && mask == 0;
+}
+
+/* Numbers of eight bytes, and no room before the file's own. */
+static bool usual_file(const ax_hdf5_t *h)
+{
+    hid_t fcpl = H5Fget_create_plist(h->id);
+    size_t address = 0, length = 0;
+    bool good = fcpl >= 0 && H5Pget_sizes(fcpl, &address, &length) >= 0;
+
+    if (fcpl >= 0)
+        H5Pclose(fcpl);
+    return good && address == 8 && length == 8;
+}
+
+bool ax_hdf5_index(const ax_hdf5_t *h, const ax_chunking_t *k,
+                   uint64_t chunk_bytes, uint64_t nchunks, uint64_t *chunk)
+{
+    tree_t t = {.h = h,
+                .k = k,
+                .chunk_bytes = chunk_bytes,
+                .nchunks = nchunks,
+                .chunk = chunk,
+                .key = 8 + 8 * ((size_t)k->rank + 1)};
+    H5O_info_t about;
+    uint64_t root;
+    bool good = usual_file(h) && H5Oget_info(k->id, &about) >= 0 &&
+                find_root(h, about.addr, k->rank, &root);
+
+    if (!good)
+        return false;
+    t.nodes = calloc((size_t)nchunks, sizeof *t.nodes);
+    t.below = calloc((size_t)nchunks, sizeof *t.below);
+    good = t.nodes && t.below && walk(&t, root) && library_agrees(k, chunk);
+    free(t.nodes);
+    free(t.below);
+    return good;
+}
