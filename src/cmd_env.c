@@ -15,9 +15,9 @@ static json_t *error_of(const char *part)
 static json_t *collect(const accel_settings_t *settings, json_t *job,
                        json_t *hardware)
 {
-    return json_pack("{s:o, s:o, s:o, s:o}", "versions", env_libraries(), "job",
-                     job, "hardware", hardware, "settings",
-                     env_settings(settings));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "versions", env_libraries(),
+                     "job", job, "hardware", hardware, "transports",
+                     env_transports(), "settings", env_settings(settings));
 }
 
 static int print(json_t *all, bool json)

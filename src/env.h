@@ -11,6 +11,7 @@ json_t *env_libraries(void);
 json_t *env_settings(const accel_settings_t *settings);
 json_t *env_job(const accel_job_t *job);
 json_t *env_hardware(const accel_topo_t *topo);
+json_t *env_transports(void);
 
 /* For people, on standard output. */
 void env_tell(const json_t *all);

@@ -151,3 +151,18 @@ json_t *env_hardware(const accel_topo_t *topo)
                      "gpus", devices_of(topo, ACCEL_DEVICE_GPU), "nics",
                      devices_of(topo, ACCEL_DEVICE_NIC));
 }
+
+/* ---- transports -----------------------------------------------------------
+ */
+
+json_t *env_transports(void)
+{
+    json_t *list = json_array();
+    accel_transport_t one;
+
+    for (size_t i = 0; accel_comm_transport_at(i, &one) == ACCEL_OK; i++)
+        json_array_append_new(
+            list, json_pack("{s:s, s:b, s:s}", "name", one.name, "usable",
+                            (int)one.usable, "text", one.text));
+    return list;
+}

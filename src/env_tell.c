@@ -110,6 +110,17 @@ static void tell_hardware(const json_t *hardware)
     tell_devices("network", json_object_get(hardware, "nics"));
 }
 
+static void tell_transports(const json_t *transports)
+{
+    printf("transports\n");
+    for (size_t i = 0; i < json_array_size(transports); i++) {
+        const json_t *one = json_array_get(transports, i);
+        bool usable = json_is_true(json_object_get(one, "usable"));
+        printf("  %-12s %s%s\n", text(one, "name"),
+               usable ? "" : "refused: ", text(one, "text"));
+    }
+}
+
 static void tell_settings(const json_t *settings)
 {
     printf("settings\n");
@@ -128,5 +139,6 @@ void env_tell(const json_t *all)
     tell_libraries(json_object_get(all, "versions"));
     tell_job(json_object_get(all, "job"));
     tell_hardware(json_object_get(all, "hardware"));
+    tell_transports(json_object_get(all, "transports"));
     tell_settings(json_object_get(all, "settings"));
 }

@@ -100,6 +100,21 @@ ACCEL_API int accel_comm_size(const accel_comm_t *comm);
 /* Which transport joins the nodes, and why: "none: one node". For people. */
 ACCEL_API const char *accel_comm_transport(const accel_comm_t *comm);
 
+/* A transport between nodes, as accel_comm_transport_at() tells of it. */
+typedef struct accel_transport {
+    const char *name; /* as the setting "net" has it */
+    bool usable;      /* by this process; other ranks may differ */
+    char text[256];   /* which release, or why it is refused */
+} accel_transport_t;
+
+/*
+ * Looks whether a transport works here: number `index`, in the order in which
+ * net=auto tries them. It is loaded, but nothing is started that stays. On an
+ * error *out is as it was: ACCEL_ERR_NOTFOUND: there are no more. Local.
+ */
+ACCEL_API accel_status_t accel_comm_transport_at(size_t index,
+                                                 accel_transport_t *out);
+
 /* Returns when every rank has called it. */
 ACCEL_API accel_status_t accel_comm_barrier(accel_comm_t *comm);
 

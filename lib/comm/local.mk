@@ -32,6 +32,7 @@ lib_libaccel_core_la_SOURCES += \
 	lib/comm/scatter.c \
 	lib/comm/split.c \
 	lib/comm/start.c \
+	lib/comm/transport.c \
 	lib/comm/wait.c
 
 unit_tests += tests/unit/test_plan

@@ -239,6 +239,12 @@ static void mpi_spoil(void *self)
     ax_mpi_spoiled();
 }
 
+static accel_status_t mpi_look(const ax_mod_host_t *host, const char **about)
+{
+    ax_mpi_host = host;
+    return ax_mpi_look(about);
+}
+
 static const char *mpi_about(void *self)
 {
     (void)self;
@@ -258,6 +264,7 @@ static const ax_net_ops_t ops = {.abi = AX_NET_ABI,
                                  .progress = mpi_progress,
                                  .failed = mpi_failed,
                                  .spoil = mpi_spoil,
+                                 .look = mpi_look,
                                  .about = mpi_about};
 
 extern const ax_module_t accel_module;

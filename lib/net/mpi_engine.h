@@ -88,6 +88,9 @@ extern const ax_mod_host_t *ax_mpi_host;
 /* Can MPI be used for what is asked? *base: the communicator of all ranks. */
 accel_status_t ax_mpi_start(const ax_net_ask_t *ask, MPI_Comm *base);
 
+/* Could it, as far as can be told without starting MPI? *about for people. */
+accel_status_t ax_mpi_look(const char **about);
+
 /* "Open MPI v4.1.4" */
 const char *ax_mpi_about(void);
 

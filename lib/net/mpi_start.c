@@ -156,17 +156,25 @@ static int init_quietly(int *level)
     return rc;
 }
 
-static accel_status_t start_mpi(const ax_net_ask_t *ask)
+static accel_status_t look_at_launcher(void)
 {
     const char *nspace = getenv("PMIX_NAMESPACE");
+
+    if (!nspace || strncmp(nspace, "accel.launch.", 13) != 0)
+        return ACCEL_OK;
+    return refuse("accel launch starts no MPI; use mpirun or srun --mpi=pmix");
+}
+
+static accel_status_t start_mpi(const ax_net_ask_t *ask)
+{
     int level;
+    accel_status_t st;
 
     if (!ask->named)
         return refuse("the program has not started MPI (net=mpi makes accel "
                       "start it)");
-    if (nspace && strncmp(nspace, "accel.launch.", 13) == 0)
-        return refuse("accel launch starts no MPI; use mpirun or srun "
-                      "--mpi=pmix");
+    if ((st = look_at_launcher()) != ACCEL_OK)
+        return st;
     show_symbols();
     session.ours = true;
     session.owner = getpid();
@@ -200,6 +208,17 @@ static accel_status_t look_at_library(void)
                              "; configure accel with --with-mpi=DIR of the "
                              "program's MPI",
                              text);
+}
+
+static accel_status_t look_at_state(void)
+{
+    int over = 0;
+
+    MPI_Finalized(&over);
+    if (!over)
+        return ACCEL_OK;
+    return refuse("MPI_Finalize was called already, and MPI cannot be started "
+                  "twice in a process; open and close accel before it");
 }
 
 static accel_status_t look_at_threads(void)
@@ -244,16 +263,13 @@ static accel_status_t find_base(const ax_net_ask_t *ask, MPI_Comm *base)
 
 accel_status_t ax_mpi_start(const ax_net_ask_t *ask, MPI_Comm *base)
 {
-    int there = 0, over = 0;
+    int there = 0;
     accel_status_t st = look_at_library();
 
     if (st != ACCEL_OK)
         return st;
-    MPI_Finalized(&over);
-    if (over)
-        return refuse("MPI_Finalize was called already, and MPI cannot be "
-                      "started twice in a process; open and close accel "
-                      "before it");
+    if ((st = look_at_state()) != ACCEL_OK)
+        return st;
     MPI_Initialized(&there);
     if (!there && (st = start_mpi(ask)) != ACCEL_OK)
         return st;
@@ -262,4 +278,18 @@ accel_status_t ax_mpi_start(const ax_net_ask_t *ask, MPI_Comm *base)
     if ((st = look_at_threads()) != ACCEL_OK)
         return st;
     return find_base(ask, base);
+}
+
+accel_status_t ax_mpi_look(const char **about)
+{
+    int there = 0;
+    accel_status_t st = look_at_library();
+
+    *about = session.about;
+    if (st == ACCEL_OK)
+        st = look_at_state();
+    MPI_Initialized(&there);
+    if (st == ACCEL_OK)
+        st = there ? look_at_threads() : look_at_launcher();
+    return st;
 }

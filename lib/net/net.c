@@ -8,19 +8,28 @@
 /* In the order in which "auto" tries them. */
 static const char *const known[] = {"ucx", "mpi"};
 
-static accel_status_t try_one(const char *name, const ax_net_ask_t *ask,
-                              ax_net_t *net)
+static accel_status_t load(const char *name, ax_net_t *net)
 {
     accel_status_t st = ax_mod_load("net", name, &net->mod);
     if (st != ACCEL_OK)
         return st;
     net->ops = ax_mod_get(net->mod)->ops;
-    if (net->ops->abi != AX_NET_ABI)
-        st = ax_fail(ACCEL_ERR_UNSUPPORTED,
-                     "net: transport interface %u, this library has %u",
-                     (unsigned)net->ops->abi, (unsigned)AX_NET_ABI);
-    else
-        st = net->ops->open(ax_mod_host(), ask, &net->self);
+    if (net->ops->abi == AX_NET_ABI)
+        return ACCEL_OK;
+    ax_mod_unload(net->mod);
+    net->mod = NULL;
+    return ax_fail(ACCEL_ERR_UNSUPPORTED,
+                   "net: transport interface %u, this library has %u",
+                   (unsigned)net->ops->abi, (unsigned)AX_NET_ABI);
+}
+
+static accel_status_t try_one(const char *name, const ax_net_ask_t *ask,
+                              ax_net_t *net)
+{
+    accel_status_t st = load(name, net);
+    if (st != ACCEL_OK)
+        return st;
+    st = net->ops->open(ax_mod_host(), ask, &net->self);
     if (st != ACCEL_OK) {
         ax_mod_unload(net->mod);
         net->mod = NULL;
@@ -29,16 +38,21 @@ static accel_status_t try_one(const char *name, const ax_net_ask_t *ask,
 }
 
 /* The newest error, which may name the transport already. */
-static void add_reason(char *refused, size_t room, const char *name)
+static const char *reason_of(const char *name)
 {
     const char *text = accel_last_error()->text;
     char own[32];
-    size_t used = strlen(refused);
     int n = snprintf(own, sizeof own, "net: %s: ", name);
 
-    if (strncmp(text, own, (size_t)n) == 0)
-        text += n;
-    snprintf(refused + used, room - used, "; %s: %.300s", name, text);
+    return strncmp(text, own, (size_t)n) == 0 ? text + n : text;
+}
+
+static void add_reason(char *refused, size_t room, const char *name)
+{
+    size_t used = strlen(refused);
+
+    snprintf(refused + used, room - used, "; %s: %.300s", name,
+             reason_of(name));
 }
 
 accel_status_t ax_net_open(const char *wanted, int peers, const void *mpi_comm,
@@ -83,4 +97,36 @@ void ax_net_close(ax_net_t *net, uint64_t timeout_ns)
     net->ops->close(net->self, timeout_ns);
     ax_mod_unload(net->mod);
     free(net);
+}
+
+static accel_status_t look(const char *name, char *about, size_t room)
+{
+    ax_net_ask_t one = {.peers = 1, .named = true};
+    ax_net_t net = {.ops = NULL};
+    const char *text = "";
+    accel_status_t st = load(name, &net);
+
+    if (st != ACCEL_OK)
+        return st;
+    if (net.ops->look)
+        st = net.ops->look(ax_mod_host(), &text);
+    else if ((st = net.ops->open(ax_mod_host(), &one, &net.self)) == ACCEL_OK)
+        text = net.ops->about(net.self);
+    snprintf(about, room, "%s", text);
+    if (net.self)
+        net.ops->close(net.self, 0);
+    ax_mod_unload(net.mod);
+    return st;
+}
+
+bool ax_net_look(size_t index, const char **name, bool *works, char *about,
+                 size_t room)
+{
+    if (index >= AX_ARRAY_SIZE(known))
+        return false;
+    *name = known[index];
+    *works = look(*name, about, room) == ACCEL_OK;
+    if (!*works)
+        snprintf(about, room, "%s", reason_of(*name));
+    return true;
 }

@@ -16,7 +16,7 @@
 #include "base/base.h"
 #include "mod/mod.h"
 
-#define AX_NET_ABI 3
+#define AX_NET_ABI 4
 
 /* A message under way; the caller's storage, untouched while it is pending. */
 typedef struct ax_net_req {
@@ -87,6 +87,10 @@ typedef struct ax_net_ops {
      * NULL. */
     void (*spoil)(void *net);
 
+    /* What can be told of it without a job, or by an error why it will not
+     * work here. Starts nothing. NULL: opening it for one peer tells. */
+    accel_status_t (*look)(const ax_mod_host_t *host, const char **about);
+
     /* For people: which release, and over which devices once settled. */
     const char *(*about)(void *net);
 } ax_net_ops_t;
@@ -106,6 +110,14 @@ typedef struct ax_net {
 accel_status_t ax_net_open(const char *wanted, int peers, const void *mpi_comm,
                            ax_net_t **out);
 void ax_net_spoil(ax_net_t *net);
+
+/*
+ * The transport number `index` in the order in which "auto" tries them: *name,
+ * and in `about` which release, or why it will not work here. False: there are
+ * no more.
+ */
+bool ax_net_look(size_t index, const char **name, bool *works, char *about,
+                 size_t room);
 void ax_net_close(ax_net_t *net, uint64_t timeout_ns);
 
 #endif

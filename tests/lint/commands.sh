@@ -63,7 +63,7 @@ done
         src lib spank etc examples bench ./*.md
     sed -nE 's/^\.Xr ((accel|spank_accel)[a-z_.-]*) ([1-9]).*/\1(\3)/p' man/*.[1-9]
 } | sort -u | tr '()' '. ' | while read -r page; do
-    [[ -e man/$page ]] || mapped | grep -qx "${page%.3}" || echo "man/$page is named, but is not there"
+    [[ -e man/$page ]] || { mapped && inlined; } | grep -qx "${page%.3}" || echo "man/$page is named, but is not there"
 done >"$scratch/out"
 complain_lines <"$scratch/out"
 verdict

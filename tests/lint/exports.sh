@@ -18,11 +18,7 @@ pages3 | while IFS= read -r page; do
     bash man/names "$page"
 done | sort -u >"$scratch/pages"
 
-# Functions of programs' own: in a header with their code.
-cat lib/accel/*.h | grep -oE '^static inline .*\baccel_[a-z0-9_]+\(' |
-    grep -oE '\baccel_[a-z0-9_]*[a-z0-9]\(' | tr -d '(' | sort -u \
-    >"$scratch/inline"
-sort -u "$scratch/map" "$scratch/inline" >"$scratch/all"
+{ mapped && inlined; } | sort -u >"$scratch/all"
 
 difference map library "in libaccel.map, but no code defines it"
 difference library map "exported, but not in libaccel.map"

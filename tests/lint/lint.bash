@@ -53,6 +53,12 @@ mapped() {
     grep -oE '\baccel_[a-z0-9_]+;' lib/libaccel.map | tr -d ';' | sort -u
 }
 
+# Functions that a public header brings along with their code.
+inlined() {
+    cat lib/accel/*.h | grep -oE '^static inline .*\baccel_[a-z0-9_]+\(' |
+        grep -oE '\baccel_[a-z0-9_]*[a-z0-9]\(' | tr -d '(' | sort -u
+}
+
 pages3() {
     find man -name '*.3' | sort
 }

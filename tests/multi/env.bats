@@ -21,7 +21,7 @@ print(d)' "$1" <<<"$output"
 @test "every part is told" {
     run timeout 30 accel env
     [ "$status" -eq 0 ]
-    for part in versions job hardware settings; do
+    for part in versions job hardware transports settings; do
         grep -qx "$part" <<<"$output"
     done
     grep -qE '^  provider +single \(no launcher' <<<"$output"
@@ -29,6 +29,27 @@ print(d)' "$1" <<<"$output"
     grep -qE '^  PMIx +[0-9]' <<<"$output"
     grep -qE '^  hwloc +[0-9]' <<<"$output"
     grep -qE '^  my cores +[0-9]+ of [0-9]+' <<<"$output"
+}
+
+@test "transports: which release, or why one is refused" {
+    export ACCEL_MODULE_DIR=$top_builddir/lib/.libs
+    run timeout 30 accel env --json
+    [ "$status" -eq 0 ]
+    [ "$(at transports.0.name)" = ucx ]
+    [ "$(at transports.1.name)" = mpi ]
+    if [ -e "$ACCEL_MODULE_DIR/accel_mpi.so" ]; then
+        [ "$(at transports.1.usable)" = True ]
+        [[ $(at transports.1.text) == *MPI* ]]
+        # what carries nothing says why
+        run timeout 30 accel launch -n 1 accel env
+        [ "$status" -eq 0 ]
+        grep -qE '^  mpi +refused: accel launch starts no MPI' <<<"$output"
+    fi
+    mkdir "$BATS_TEST_TMPDIR/none"
+    run env ACCEL_MODULE_DIR="$BATS_TEST_TMPDIR/none" timeout 30 accel env
+    [ "$status" -eq 0 ]
+    grep -qE '^  ucx +refused: mod: accel_ucx.so is not in ' <<<"$output"
+    grep -qE '^  mpi +refused: mod: accel_mpi.so is not in ' <<<"$output"
 }
 
 @test "where each setting comes from" {
