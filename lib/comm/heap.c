@@ -131,6 +131,8 @@ accel_status_t accel_alloc(accel_comm_t *c, size_t bytes, void **out)
 
     if (out)
         *out = NULL;
+    if (!c)
+        return ax_fail_null("accel_alloc", "comm");
     if ((st = ax_begin(c)) != ACCEL_OK)
         return st;
     return ax_end(c, alloc(c, bytes, out));
@@ -159,6 +161,8 @@ accel_status_t accel_free(accel_comm_t *c, void *memory)
 {
     accel_status_t st;
 
+    if (!c)
+        return ax_fail_null("accel_free", "comm");
     if ((st = ax_begin(c)) != ACCEL_OK)
         return st;
     if (memory)

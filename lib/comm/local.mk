@@ -59,6 +59,11 @@ tests_unit_test_product_SOURCES = tests/unit/test_product.c \
 tests_unit_test_product_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_product_LDADD = $(unit_ldadd)
 
+unit_tests += tests/unit/test_request
+tests_unit_test_request_SOURCES = tests/unit/test_request.c tests/unit/ranks.h
+tests_unit_test_request_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_request_LDADD = $(unit_ldadd)
+
 unit_tests += tests/unit/test_split
 tests_unit_test_split_SOURCES = tests/unit/test_split.c tests/unit/ranks.h \
 	tests/multi/sweep.c tests/multi/sweep.h tests/multi/element.h

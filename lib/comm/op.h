@@ -46,10 +46,20 @@ accel_status_t ax_do_scatterv(accel_comm_t *c, const ax_op_t *op);
 accel_status_t ax_do_alltoall(accel_comm_t *c, const ax_op_t *op);
 accel_status_t ax_do_alltoallv(accel_comm_t *c, const ax_op_t *op);
 
+/* What an all-gather of bytes gives when it fails. */
+static inline void ax_no_bytes(void **all, size_t **offsets)
+{
+    if (all)
+        *all = NULL;
+    if (offsets)
+        *offsets = NULL;
+}
+
 /* ---- request.c --------------------------------------------------------------
  */
 
-/* Queues it behind those that were started before. */
+/* Queues it behind those that were started before. `out` may be NULL, which
+ * all ranks hear of, and holds NULL. */
 accel_status_t ax_start(accel_comm_t *c, const ax_op_t *op,
                         accel_request_t **out);
 

@@ -287,10 +287,6 @@ accel_status_t ax_do_allgather_bytes(accel_comm_t *c, const ax_op_t *op)
     char *memory = NULL;
     size_t *table = NULL;
 
-    if (op->all)
-        *op->all = NULL;
-    if (op->offsets)
-        *op->offsets = NULL;
     if (op->all && op->offsets)
         table = calloc((size_t)c->size + 1, sizeof *table);
     if (!table) {

@@ -232,11 +232,9 @@ accel_status_t ax_start(accel_comm_t *c, const ax_op_t *op,
                         accel_request_t **out)
 {
     accel_request_t *request = NULL;
-    accel_status_t st;
+    accel_status_t st = ax_begin_queued(c);
 
-    if (out)
-        *out = NULL;
-    if ((st = ax_begin_queued(c)) != ACCEL_OK)
+    if (st != ACCEL_OK)
         return st;
     st = out ? need_queue(c)
              : ax_fail(ACCEL_ERR_ARG, "comm: start: out is NULL");

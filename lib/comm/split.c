@@ -114,13 +114,15 @@ static accel_status_t split(accel_comm_t *parent, choice_t mine,
     return st;
 }
 
-static accel_status_t begin_split(accel_comm_t *parent, choice_t mine,
-                                  accel_comm_t **out)
+static accel_status_t begin_split(const char *function, accel_comm_t *parent,
+                                  choice_t mine, accel_comm_t **out)
 {
     accel_status_t st;
 
     if (out)
         *out = NULL;
+    if (!parent)
+        return ax_fail_null(function, "comm");
     if ((st = ax_begin(parent)) != ACCEL_OK)
         return st;
     return ax_end(parent, split(parent, mine, out));
@@ -129,19 +131,20 @@ static accel_status_t begin_split(accel_comm_t *parent, choice_t mine,
 accel_status_t accel_comm_split(accel_comm_t *comm, int color, int key,
                                 accel_comm_t **out)
 {
-    return begin_split(comm, (choice_t){.color = color, .key = key}, out);
+    return begin_split(__func__, comm, (choice_t){.color = color, .key = key},
+                       out);
 }
 
 accel_status_t accel_comm_split_node(accel_comm_t *comm, accel_comm_t **out)
 {
     int node = comm ? comm->node : 0;
 
-    return begin_split(comm, (choice_t){.color = node}, out);
+    return begin_split(__func__, comm, (choice_t){.color = node}, out);
 }
 
 accel_status_t accel_comm_split_across(accel_comm_t *comm, accel_comm_t **out)
 {
     int local = comm ? comm->local_rank : 0;
 
-    return begin_split(comm, (choice_t){.color = local}, out);
+    return begin_split(__func__, comm, (choice_t){.color = local}, out);
 }

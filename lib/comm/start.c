@@ -1,24 +1,33 @@
 /* The operations that are only started. */
 #include "comm/op.h"
 
+static accel_status_t start(const char *function, accel_comm_t *c,
+                            const ax_op_t *op, accel_request_t **out)
+{
+    if (out)
+        *out = NULL;
+    return c ? ax_start(c, op, out) : ax_fail_null(function, "comm");
+}
+
 accel_status_t accel_comm_barrier_start(accel_comm_t *c, accel_request_t **out)
 {
-    return ax_start(
-        c, &(ax_op_t){.run = ax_do_barrier, .kind = AX_CALL_BARRIER}, out);
+    return start(__func__, c,
+                 &(ax_op_t){.run = ax_do_barrier, .kind = AX_CALL_BARRIER},
+                 out);
 }
 
 accel_status_t accel_comm_broadcast_start(accel_comm_t *c, void *buffer,
                                           size_t count, accel_dtype_t dtype,
                                           int root, accel_request_t **out)
 {
-    return ax_start(c,
-                    &(ax_op_t){.run = ax_do_broadcast,
-                               .kind = AX_CALL_BROADCAST,
-                               .recv = buffer,
-                               .count = count,
-                               .dtype = dtype,
-                               .root = root},
-                    out);
+    return start(__func__, c,
+                 &(ax_op_t){.run = ax_do_broadcast,
+                            .kind = AX_CALL_BROADCAST,
+                            .recv = buffer,
+                            .count = count,
+                            .dtype = dtype,
+                            .root = root},
+                 out);
 }
 
 accel_status_t accel_comm_allreduce_start(accel_comm_t *c, const void *send,
@@ -26,15 +35,15 @@ accel_status_t accel_comm_allreduce_start(accel_comm_t *c, const void *send,
                                           accel_dtype_t dtype, accel_op_t op,
                                           accel_request_t **out)
 {
-    return ax_start(c,
-                    &(ax_op_t){.run = ax_do_allreduce,
-                               .kind = AX_CALL_ALLREDUCE,
-                               .send = send,
-                               .recv = recv,
-                               .count = count,
-                               .dtype = dtype,
-                               .op = op},
-                    out);
+    return start(__func__, c,
+                 &(ax_op_t){.run = ax_do_allreduce,
+                            .kind = AX_CALL_ALLREDUCE,
+                            .send = send,
+                            .recv = recv,
+                            .count = count,
+                            .dtype = dtype,
+                            .op = op},
+                 out);
 }
 
 accel_status_t accel_comm_reduce_start(accel_comm_t *c, const void *send,
@@ -42,16 +51,16 @@ accel_status_t accel_comm_reduce_start(accel_comm_t *c, const void *send,
                                        accel_dtype_t dtype, accel_op_t op,
                                        int root, accel_request_t **out)
 {
-    return ax_start(c,
-                    &(ax_op_t){.run = ax_do_reduce,
-                               .kind = AX_CALL_REDUCE,
-                               .send = send,
-                               .recv = recv,
-                               .count = count,
-                               .dtype = dtype,
-                               .op = op,
-                               .root = root},
-                    out);
+    return start(__func__, c,
+                 &(ax_op_t){.run = ax_do_reduce,
+                            .kind = AX_CALL_REDUCE,
+                            .send = send,
+                            .recv = recv,
+                            .count = count,
+                            .dtype = dtype,
+                            .op = op,
+                            .root = root},
+                 out);
 }
 
 accel_status_t
@@ -59,15 +68,15 @@ accel_comm_reduce_scatter_start(accel_comm_t *c, const void *send, void *recv,
                                 size_t count, accel_dtype_t dtype,
                                 accel_op_t op, accel_request_t **out)
 {
-    return ax_start(c,
-                    &(ax_op_t){.run = ax_do_reduce_scatter,
-                               .kind = AX_CALL_REDUCE_SCATTER,
-                               .send = send,
-                               .recv = recv,
-                               .count = count,
-                               .dtype = dtype,
-                               .op = op},
-                    out);
+    return start(__func__, c,
+                 &(ax_op_t){.run = ax_do_reduce_scatter,
+                            .kind = AX_CALL_REDUCE_SCATTER,
+                            .send = send,
+                            .recv = recv,
+                            .count = count,
+                            .dtype = dtype,
+                            .op = op},
+                 out);
 }
 
 accel_status_t
@@ -75,15 +84,15 @@ accel_comm_reduce_scatterv_start(accel_comm_t *c, const void *send, void *recv,
                                  const size_t *counts, accel_dtype_t dtype,
                                  accel_op_t op, accel_request_t **out)
 {
-    return ax_start(c,
-                    &(ax_op_t){.run = ax_do_reduce_scatterv,
-                               .kind = AX_CALL_REDUCE_SCATTERV,
-                               .send = send,
-                               .recv = recv,
-                               .to.counts = counts,
-                               .dtype = dtype,
-                               .op = op},
-                    out);
+    return start(__func__, c,
+                 &(ax_op_t){.run = ax_do_reduce_scatterv,
+                            .kind = AX_CALL_REDUCE_SCATTERV,
+                            .send = send,
+                            .recv = recv,
+                            .to.counts = counts,
+                            .dtype = dtype,
+                            .op = op},
+                 out);
 }
 
 accel_status_t accel_comm_allgather_start(accel_comm_t *c, const void *send,
@@ -91,14 +100,14 @@ accel_status_t accel_comm_allgather_start(accel_comm_t *c, const void *send,
                                           accel_dtype_t dtype,
                                           accel_request_t **out)
 {
-    return ax_start(c,
-                    &(ax_op_t){.run = ax_do_allgather,
-                               .kind = AX_CALL_ALLGATHER,
-                               .send = send,
-                               .recv = recv,
-                               .count = count,
-                               .dtype = dtype},
-                    out);
+    return start(__func__, c,
+                 &(ax_op_t){.run = ax_do_allgather,
+                            .kind = AX_CALL_ALLGATHER,
+                            .send = send,
+                            .recv = recv,
+                            .count = count,
+                            .dtype = dtype},
+                 out);
 }
 
 accel_status_t accel_comm_allgatherv_start(accel_comm_t *c, const void *send,
@@ -107,14 +116,14 @@ accel_status_t accel_comm_allgatherv_start(accel_comm_t *c, const void *send,
                                            accel_dtype_t dtype,
                                            accel_request_t **out)
 {
-    return ax_start(c,
-                    &(ax_op_t){.run = ax_do_allgatherv,
-                               .kind = AX_CALL_ALLGATHERV,
-                               .send = send,
-                               .recv = recv,
-                               .from = ax_parts_of(parts),
-                               .dtype = dtype},
-                    out);
+    return start(__func__, c,
+                 &(ax_op_t){.run = ax_do_allgatherv,
+                            .kind = AX_CALL_ALLGATHERV,
+                            .send = send,
+                            .recv = recv,
+                            .from = ax_parts_of(parts),
+                            .dtype = dtype},
+                 out);
 }
 
 accel_status_t accel_comm_allgather_bytes_start(accel_comm_t *c,
@@ -122,14 +131,15 @@ accel_status_t accel_comm_allgather_bytes_start(accel_comm_t *c,
                                                 void **all, size_t **offsets,
                                                 accel_request_t **out)
 {
-    return ax_start(c,
-                    &(ax_op_t){.run = ax_do_allgather_bytes,
-                               .kind = AX_CALL_GATHER_BYTES,
-                               .send = data,
-                               .count = bytes,
-                               .all = all,
-                               .offsets = offsets},
-                    out);
+    ax_no_bytes(all, offsets);
+    return start(__func__, c,
+                 &(ax_op_t){.run = ax_do_allgather_bytes,
+                            .kind = AX_CALL_GATHER_BYTES,
+                            .send = data,
+                            .count = bytes,
+                            .all = all,
+                            .offsets = offsets},
+                 out);
 }
 
 accel_status_t accel_comm_gather_start(accel_comm_t *c, const void *send,
@@ -137,15 +147,15 @@ accel_status_t accel_comm_gather_start(accel_comm_t *c, const void *send,
                                        accel_dtype_t dtype, int root,
                                        accel_request_t **out)
 {
-    return ax_start(c,
-                    &(ax_op_t){.run = ax_do_gather,
-                               .kind = AX_CALL_GATHER,
-                               .send = send,
-                               .recv = recv,
-                               .count = count,
-                               .dtype = dtype,
-                               .root = root},
-                    out);
+    return start(__func__, c,
+                 &(ax_op_t){.run = ax_do_gather,
+                            .kind = AX_CALL_GATHER,
+                            .send = send,
+                            .recv = recv,
+                            .count = count,
+                            .dtype = dtype,
+                            .root = root},
+                 out);
 }
 
 accel_status_t accel_comm_gatherv_start(accel_comm_t *c, const void *send,
@@ -153,15 +163,15 @@ accel_status_t accel_comm_gatherv_start(accel_comm_t *c, const void *send,
                                         accel_dtype_t dtype, int root,
                                         accel_request_t **out)
 {
-    return ax_start(c,
-                    &(ax_op_t){.run = ax_do_gatherv,
-                               .kind = AX_CALL_GATHERV,
-                               .send = send,
-                               .recv = recv,
-                               .from = ax_parts_at(c, root, parts),
-                               .dtype = dtype,
-                               .root = root},
-                    out);
+    return start(__func__, c,
+                 &(ax_op_t){.run = ax_do_gatherv,
+                            .kind = AX_CALL_GATHERV,
+                            .send = send,
+                            .recv = recv,
+                            .from = ax_parts_at(c, root, parts),
+                            .dtype = dtype,
+                            .root = root},
+                 out);
 }
 
 accel_status_t accel_comm_scatter_start(accel_comm_t *c, const void *send,
@@ -169,15 +179,15 @@ accel_status_t accel_comm_scatter_start(accel_comm_t *c, const void *send,
                                         accel_dtype_t dtype, int root,
                                         accel_request_t **out)
 {
-    return ax_start(c,
-                    &(ax_op_t){.run = ax_do_scatter,
-                               .kind = AX_CALL_SCATTER,
-                               .send = send,
-                               .recv = recv,
-                               .count = count,
-                               .dtype = dtype,
-                               .root = root},
-                    out);
+    return start(__func__, c,
+                 &(ax_op_t){.run = ax_do_scatter,
+                            .kind = AX_CALL_SCATTER,
+                            .send = send,
+                            .recv = recv,
+                            .count = count,
+                            .dtype = dtype,
+                            .root = root},
+                 out);
 }
 
 accel_status_t accel_comm_scatterv_start(accel_comm_t *c, const void *send,
@@ -185,15 +195,15 @@ accel_status_t accel_comm_scatterv_start(accel_comm_t *c, const void *send,
                                          accel_dtype_t dtype, int root,
                                          accel_request_t **out)
 {
-    return ax_start(c,
-                    &(ax_op_t){.run = ax_do_scatterv,
-                               .kind = AX_CALL_SCATTERV,
-                               .send = send,
-                               .recv = recv,
-                               .to = ax_parts_at(c, root, parts),
-                               .dtype = dtype,
-                               .root = root},
-                    out);
+    return start(__func__, c,
+                 &(ax_op_t){.run = ax_do_scatterv,
+                            .kind = AX_CALL_SCATTERV,
+                            .send = send,
+                            .recv = recv,
+                            .to = ax_parts_at(c, root, parts),
+                            .dtype = dtype,
+                            .root = root},
+                 out);
 }
 
 accel_status_t accel_comm_alltoall_start(accel_comm_t *c, const void *send,
@@ -201,14 +211,14 @@ accel_status_t accel_comm_alltoall_start(accel_comm_t *c, const void *send,
                                          accel_dtype_t dtype,
                                          accel_request_t **out)
 {
-    return ax_start(c,
-                    &(ax_op_t){.run = ax_do_alltoall,
-                               .kind = AX_CALL_ALLTOALL,
-                               .send = send,
-                               .recv = recv,
-                               .count = count,
-                               .dtype = dtype},
-                    out);
+    return start(__func__, c,
+                 &(ax_op_t){.run = ax_do_alltoall,
+                            .kind = AX_CALL_ALLTOALL,
+                            .send = send,
+                            .recv = recv,
+                            .count = count,
+                            .dtype = dtype},
+                 out);
 }
 
 accel_status_t accel_comm_alltoallv_start(accel_comm_t *c, const void *send,
@@ -217,13 +227,13 @@ accel_status_t accel_comm_alltoallv_start(accel_comm_t *c, const void *send,
                                           accel_dtype_t dtype,
                                           accel_request_t **out)
 {
-    return ax_start(c,
-                    &(ax_op_t){.run = ax_do_alltoallv,
-                               .kind = AX_CALL_ALLTOALLV,
-                               .send = send,
-                               .to = ax_parts_of(to),
-                               .recv = recv,
-                               .from = ax_parts_of(from),
-                               .dtype = dtype},
-                    out);
+    return start(__func__, c,
+                 &(ax_op_t){.run = ax_do_alltoallv,
+                            .kind = AX_CALL_ALLTOALLV,
+                            .send = send,
+                            .to = ax_parts_of(to),
+                            .recv = recv,
+                            .from = ax_parts_of(from),
+                            .dtype = dtype},
+                 out);
 }

@@ -9,6 +9,8 @@
 
 static void *out = &out;
 static void *more = &more;
+static accel_request_t *request = (accel_request_t *)&out;
+static accel_comm_t *part = (accel_comm_t *)&out;
 static size_t count = 9;
 static bool flag = true;
 static double number;
@@ -81,7 +83,59 @@ static int take_nothing(void *context, const void *data, size_t bytes,
     X(accel_job_open, settings, (NULL, NULL, (accel_job_t **)&out))            \
     X(accel_topo_device, topo, (NULL, ACCEL_DEVICE_GPU, 0, &device))           \
     X(accel_settings_at, settings, (NULL, 0, &setting))                        \
-    X(accel_settings_find, settings, (NULL, "seed", &setting))
+    X(accel_settings_find, settings, (NULL, "seed", &setting))                 \
+    X(accel_comm_barrier, comm, (NULL))                                        \
+    X(accel_comm_barrier_start, comm, (NULL, &request))                        \
+    X(accel_comm_broadcast, comm, (NULL, NULL, 1, ACCEL_F32, 0))               \
+    X(accel_comm_broadcast_start, comm,                                        \
+      (NULL, NULL, 1, ACCEL_F32, 0, &request))                                 \
+    X(accel_comm_allreduce, comm, (NULL, NULL, NULL, 1, ACCEL_F32, ACCEL_SUM)) \
+    X(accel_comm_allreduce_start, comm,                                        \
+      (NULL, NULL, NULL, 1, ACCEL_F32, ACCEL_SUM, &request))                   \
+    X(accel_comm_reduce, comm, (NULL, NULL, NULL, 1, ACCEL_F32, ACCEL_SUM, 0)) \
+    X(accel_comm_reduce_start, comm,                                           \
+      (NULL, NULL, NULL, 1, ACCEL_F32, ACCEL_SUM, 0, &request))                \
+    X(accel_comm_reduce_scatter, comm,                                         \
+      (NULL, NULL, NULL, 1, ACCEL_F32, ACCEL_SUM))                             \
+    X(accel_comm_reduce_scatter_start, comm,                                   \
+      (NULL, NULL, NULL, 1, ACCEL_F32, ACCEL_SUM, &request))                   \
+    X(accel_comm_reduce_scatterv, comm,                                        \
+      (NULL, NULL, NULL, NULL, ACCEL_F32, ACCEL_SUM))                          \
+    X(accel_comm_reduce_scatterv_start, comm,                                  \
+      (NULL, NULL, NULL, NULL, ACCEL_F32, ACCEL_SUM, &request))                \
+    X(accel_comm_allgather, comm, (NULL, NULL, NULL, 1, ACCEL_F32))            \
+    X(accel_comm_allgather_start, comm,                                        \
+      (NULL, NULL, NULL, 1, ACCEL_F32, &request))                              \
+    X(accel_comm_allgatherv, comm, (NULL, NULL, NULL, NULL, ACCEL_F32))        \
+    X(accel_comm_allgatherv_start, comm,                                       \
+      (NULL, NULL, NULL, NULL, ACCEL_F32, &request))                           \
+    X(accel_comm_allgather_bytes, comm,                                        \
+      (NULL, NULL, 0, &out, (size_t **)&more))                                 \
+    X(accel_comm_allgather_bytes_start, comm,                                  \
+      (NULL, NULL, 0, &out, (size_t **)&more, &request))                       \
+    X(accel_comm_gather, comm, (NULL, NULL, NULL, 1, ACCEL_F32, 0))            \
+    X(accel_comm_gather_start, comm,                                           \
+      (NULL, NULL, NULL, 1, ACCEL_F32, 0, &request))                           \
+    X(accel_comm_gatherv, comm, (NULL, NULL, NULL, NULL, ACCEL_F32, 0))        \
+    X(accel_comm_gatherv_start, comm,                                          \
+      (NULL, NULL, NULL, NULL, ACCEL_F32, 0, &request))                        \
+    X(accel_comm_scatter, comm, (NULL, NULL, NULL, 1, ACCEL_F32, 0))           \
+    X(accel_comm_scatter_start, comm,                                          \
+      (NULL, NULL, NULL, 1, ACCEL_F32, 0, &request))                           \
+    X(accel_comm_scatterv, comm, (NULL, NULL, NULL, NULL, ACCEL_F32, 0))       \
+    X(accel_comm_scatterv_start, comm,                                         \
+      (NULL, NULL, NULL, NULL, ACCEL_F32, 0, &request))                        \
+    X(accel_comm_alltoall, comm, (NULL, NULL, NULL, 1, ACCEL_F32))             \
+    X(accel_comm_alltoall_start, comm,                                         \
+      (NULL, NULL, NULL, 1, ACCEL_F32, &request))                              \
+    X(accel_comm_alltoallv, comm, (NULL, NULL, NULL, NULL, NULL, ACCEL_F32))   \
+    X(accel_comm_alltoallv_start, comm,                                        \
+      (NULL, NULL, NULL, NULL, NULL, ACCEL_F32, &request))                     \
+    X(accel_comm_split, comm, (NULL, 0, 0, &part))                             \
+    X(accel_comm_split_node, comm, (NULL, &part))                              \
+    X(accel_comm_split_across, comm, (NULL, &part))                            \
+    X(accel_alloc, comm, (NULL, 8, &out))                                      \
+    X(accel_free, comm, (NULL, NULL))
 
 /* X(getter, what it gives) */
 #define GETTERS(X)                                                             \
@@ -180,6 +234,20 @@ static void results_are_empty(void **state)
     scale.scale = 9;
     accel_scaler_get_state(NULL, &scale);
     assert_true(scale.scale == 0);
+    out = &out;
+    more = &more;
+    accel_comm_allgather_bytes(NULL, NULL, 0, &out, (size_t **)&more);
+    assert_null(out);
+    assert_null(more);
+    out = &out;
+    accel_alloc(NULL, 8, &out);
+    assert_null(out);
+    request = (accel_request_t *)&out;
+    accel_comm_barrier_start(NULL, &request);
+    assert_null(request);
+    part = (accel_comm_t *)&out;
+    accel_comm_split(NULL, 0, 0, &part);
+    assert_null(part);
 }
 
 static void getters_give_nothing(void **state)
