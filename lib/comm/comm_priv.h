@@ -92,12 +92,13 @@ struct accel_comm {
     ax_queue_t *queue;     /* of started operations, once there was one */
 
     /* All ranks of the node count these alike. */
-    ax_call_t call;    /* the one being made */
-    uint64_t seq;      /* calls made */
-    uint64_t arrived;  /* barriers of the node entered */
-    uint64_t released; /* times local rank 0 let the others go */
-    uint64_t turn;     /* which half of the slots */
-    int heap;          /* of this call: enum ax_heap */
+    ax_call_t call;               /* the one being made */
+    uint64_t seq;                 /* calls made */
+    uint64_t signs[AX_SEG_SIGNS]; /* of the call */
+    uint64_t arrived;             /* barriers of the node entered */
+    uint64_t released;            /* times local rank 0 let the others go */
+    uint64_t turn;                /* which half of the slots */
+    int heap;                     /* of this call: enum ax_heap */
 
     ax_block_t *blocks;
     uint32_t next_block;
@@ -222,12 +223,12 @@ accel_status_t ax_enter(accel_comm_t *c, accel_status_t mine);
 
 /*
  * The same, and up to AX_SEG_INLINE bytes of `data` go along to the ranks of
- * this node, unless the call names a block of the heap. What local rank
- * `local` sent is there until the next call.
+ * this node, unless the call names a block of the heap. The `bytes` that
+ * local rank `local` sent are there until the next call.
  */
 accel_status_t ax_enter_with(accel_comm_t *c, accel_status_t mine,
                              const void *data, size_t bytes);
-const void *ax_inline_of(const accel_comm_t *c, int local);
+const void *ax_inline_of(const accel_comm_t *c, int local, size_t bytes);
 
 /* What local rank `local` calls, once the node has been entered. */
 ax_call_t ax_call_of(const accel_comm_t *c, int local);
@@ -355,6 +356,15 @@ typedef struct ax_reduction {
 /* Reduces elements [first, first + count) of all slots of this turn. */
 void ax_reduce_slots(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
                      bool final, size_t first, size_t count);
+
+/* The same for the `bytes` that went along with the call, mine being at
+ * `send`; the result is final. */
+typedef struct ax_along {
+    const void *send;
+    size_t bytes;
+} ax_along_t;
+void ax_reduce_inline(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
+                      ax_along_t along, size_t first, size_t count);
 
 /* The same for memory in the heap, `offset` bytes into each rank's part; the
  * result is a node sum. */

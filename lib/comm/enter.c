@@ -81,53 +81,41 @@ static ax_card_t *card_of(const accel_comm_t *c, int local)
 ax_call_t ax_call_of(const accel_comm_t *c, int local)
 {
     const ax_card_t *card = card_of(c, local);
-    ax_call_t call = {.seq = c->call.seq,
-                      .count = card->count,
-                      .root = card->root,
-                      .status = card->status,
-                      .kind = card->kind,
-                      .dtype = card->dtype,
-                      .op = card->op,
-                      .where = card->where,
-                      .block = card->block};
+    ax_call_t call = ax_unsign(card->signs);
 
-    if (card->block)
-        memcpy(&call.offset, card->data, sizeof call.offset);
+    call.seq = c->call.seq;
+    if (call.block)
+        memcpy(&call.offset, card->near, sizeof call.offset);
     return call;
 }
 
-static const char *text_of(const accel_comm_t *c, int local)
+static char *text_of(const accel_comm_t *c, int local)
 {
     return ax_line(c->seg, local)->text[c->call.seq & 1];
 }
 
-const void *ax_inline_of(const accel_comm_t *c, int local)
+const void *ax_inline_of(const accel_comm_t *c, int local, size_t bytes)
 {
-    return card_of(c, local)->data;
+    const ax_card_t *card = card_of(c, local);
+
+    return bytes <= AX_SEG_NEAR ? card->near : card->far;
 }
 
-static void publish(accel_comm_t *c, accel_status_t mine, const void *data,
-                    size_t bytes)
+/* The farther line first, so that it is on its way when the others see the
+ * number. */
+static void publish(accel_comm_t *c, const void *data, size_t bytes)
 {
-    uint64_t seq = c->call.seq = ++c->seq;
     ax_card_t *card = card_of(c, c->local_rank);
 
-    card->count = c->call.count;
-    card->root = c->call.root;
-    card->kind = c->call.kind;
-    card->dtype = c->call.dtype;
-    card->op = c->call.op;
-    card->where = (uint8_t)c->where;
-    card->status = mine;
-    card->block = c->call.block;
-    if (mine != ACCEL_OK)
-        memcpy(ax_line(c->seg, c->local_rank)->text[seq & 1],
-               accel_last_error()->text, AX_SEG_TEXT - 1);
-    else if (card->block)
-        memcpy(card->data, &c->call.offset, sizeof c->call.offset);
+    if (c->call.status != ACCEL_OK)
+        memcpy(text_of(c, c->local_rank), accel_last_error()->text,
+               AX_SEG_TEXT - 1);
+    else if (c->call.block)
+        memcpy(card->near, &c->call.offset, sizeof c->call.offset);
     else if (bytes)
-        memcpy(card->data, data, bytes);
-    atomic_store_explicit(&card->seq, seq, memory_order_release);
+        memcpy(bytes <= AX_SEG_NEAR ? card->near : card->far, data, bytes);
+    memcpy(card->signs, c->signs, sizeof c->signs);
+    atomic_store_explicit(&card->seq, c->call.seq, memory_order_release);
 }
 
 /* ---- comparing -------------------------------------------------------------
@@ -137,36 +125,27 @@ static void publish(accel_comm_t *c, accel_status_t mine, const void *data,
  * one, so that all come to the same verdict. */
 static ax_call_t first_good(const accel_comm_t *c)
 {
-    for (int r = 0; r < c->local_size; r++)
-        if (card_of(c, r)->status == ACCEL_OK)
-            return ax_call_of(c, r);
+    for (int r = 0; r < c->local_size; r++) {
+        ax_call_t call = ax_call_of(c, r);
+        if (call.status == ACCEL_OK)
+            return call;
+    }
     return ax_call_of(c, 0);
 }
 
-static bool same_signs(const ax_card_t *a, const ax_card_t *b)
-{
-    uint64_t x[AX_CARD_SIGNS / 8], y[AX_CARD_SIGNS / 8], differ = 0;
-
-    _Static_assert(sizeof x == AX_CARD_SIGNS, "a whole number of words");
-    memcpy(x, &a->count, sizeof x);
-    memcpy(y, &b->count, sizeof y);
-    for (size_t i = 0; i < AX_ARRAY_SIZE(x); i++)
-        differ |= x[i] ^ y[i];
-    return differ == 0;
-}
-
 /* What nearly always holds, and is quick to see: all call the same, without
- * a fault and without the heap. */
+ * a fault and without the heap. My own card is not read: it may be on its way
+ * to the others. */
 static bool all_plain(const accel_comm_t *c)
 {
-    const ax_card_t *mine = card_of(c, c->local_rank);
+    uint64_t differ = c->signs[2];
 
-    if (mine->status != ACCEL_OK || mine->block != 0)
-        return false;
-    for (int r = 0; r < c->local_size; r++)
-        if (!same_signs(card_of(c, r), mine))
-            return false;
-    return true;
+    for (int r = 0; r < c->local_size; r++) {
+        const uint64_t *signs = card_of(c, r)->signs;
+        for (int i = 0; r != c->local_rank && i < AX_SEG_SIGNS; i++)
+            differ |= signs[i] ^ c->signs[i];
+    }
+    return differ == 0;
 }
 
 /* Looks at the calls of this node. *worst: the lowest rank that found a fault
@@ -228,7 +207,7 @@ static accel_status_t meet_node(accel_comm_t *c)
         return raise_differ(c);
     if (worst < 0)
         return ACCEL_OK;
-    return take_verdict(c, card_of(c, worst)->status, ax_rank_here(c, worst),
+    return take_verdict(c, ax_call_of(c, worst).status, ax_rank_here(c, worst),
                         text_of(c, worst));
 }
 
@@ -243,7 +222,7 @@ static accel_status_t meet_nodes(accel_comm_t *c)
     if (ax_is_leader(c)) {
         ax_call_t good = first_good(c);
         if (worst >= 0) {
-            mine.status = card_of(c, worst)->status;
+            mine.status = ax_call_of(c, worst).status;
             mine.rank = ax_rank_here(c, worst);
             memcpy(mine.text, text_of(c, worst), sizeof mine.text);
         }
@@ -275,7 +254,11 @@ accel_status_t ax_enter_with(accel_comm_t *c, accel_status_t mine,
 {
     accel_status_t st;
 
-    publish(c, mine, data, bytes);
+    c->call.seq = ++c->seq;
+    c->call.status = mine;
+    c->call.where = (uint8_t)c->where;
+    ax_sign(&c->call, c->signs);
+    publish(c, data, bytes);
     st = mine == ACCEL_OK ? ax_node_entered(c) : enter_refused(c);
     if (st != ACCEL_OK)
         return st;

@@ -61,6 +61,12 @@ accel_status_t ax_broadcast(accel_comm_t *c, char *buffer, size_t bytes,
 
     if (c->size == 1)
         return ax_enter(c, mine);
+    if (ax_is_inline(c, bytes)) {
+        st = ax_enter_with(c, mine, buffer, c->rank == root ? bytes : 0);
+        if (st == ACCEL_OK && bytes && c->rank != root)
+            memcpy(buffer, ax_inline_of(c, ax_local_of(c, root), bytes), bytes);
+        return st;
+    }
     for (size_t first = 0; first == 0 || first < bytes; first += most) {
         size_t n = bytes - first < most ? bytes - first : most;
         c->turn++;
@@ -172,6 +178,26 @@ size_t ax_longest_part(const accel_comm_t *c, const ax_parts_t *parts)
     return longest;
 }
 
+/* Parts that go along with the call. */
+static accel_status_t gather_inline(accel_comm_t *c, const char *send,
+                                    char *recv, const ax_parts_t *parts,
+                                    accel_status_t mine)
+{
+    size_t own = mine == ACCEL_OK ? part_bytes(parts, c->rank) : 0;
+    accel_status_t st = ax_enter_with(c, mine, send, own);
+
+    for (int i = 0; st == ACCEL_OK && recv && i < c->local_size; i++) {
+        int rank = ax_rank_here(c, i);
+        size_t n = part_bytes(parts, rank);
+        char *to = recv + ax_part_offset(parts, rank);
+        if (n && i == c->local_rank)
+            memmove(to, send, n);
+        else if (n)
+            memcpy(to, ax_inline_of(c, i, n), n);
+    }
+    return st;
+}
+
 accel_status_t ax_gather_parts(accel_comm_t *c, const char *send, char *recv,
                                const ax_parts_t *parts, int root,
                                accel_status_t mine)
@@ -187,6 +213,9 @@ accel_status_t ax_gather_parts(accel_comm_t *c, const char *send, char *recv,
             memcpy(recv, send, longest);
         return st;
     }
+    if (ax_is_inline(c, longest))
+        return gather_inline(c, send, root < 0 || root == c->rank ? recv : NULL,
+                             parts, mine);
     for (size_t first = 0; first == 0 || first < longest; first += most) {
         size_t n = longest ? ax_part_in(parts, c->rank, first, most) : 0;
         c->turn++;

@@ -53,8 +53,8 @@ struct reduce_run {
     ax_reduction_t how;
     const char *send;
     char *recv;
-    size_t count;
-    ax_block_t *block; /* the buffer lies in the heap */
+    size_t count, bytes; /* bytes: of `send` */
+    ax_block_t *block;   /* the buffer lies in the heap */
     uint64_t offset;
     int root; /* -1: all get the result */
 };
@@ -98,9 +98,23 @@ static accel_status_t prepare(accel_comm_t *c, const ax_op_t *op,
     if (st != ACCEL_OK)
         return st;
     size_t bytes = run->count * run->how.element;
-    return ax_check_buffers(
-        run->send, scatters ? bytes * (size_t)c->size : bytes, run->recv,
-        gets_result(c, run) ? bytes : 0, run->recv);
+    run->bytes = scatters ? bytes * (size_t)c->size : bytes;
+    return ax_check_buffers(run->send, run->bytes, run->recv,
+                            gets_result(c, run) ? bytes : 0, run->recv);
+}
+
+/* What goes along with the call: each rank reduces all it wants itself,
+ * beginning at element `first`, in rank order as everywhere. */
+static accel_status_t reduce_inline(accel_comm_t *c,
+                                    const struct reduce_run *run, size_t bytes,
+                                    size_t first, accel_status_t mine)
+{
+    accel_status_t st = ax_enter_with(c, mine, run->send, bytes);
+
+    if (st == ACCEL_OK && run->count && gets_result(c, run))
+        ax_reduce_inline(c, &run->how, run->recv,
+                         (ax_along_t){run->send, bytes}, first, run->count);
+    return st;
 }
 
 /* One chunk, after all ranks have come with theirs: node sums, results. */
@@ -170,6 +184,8 @@ static accel_status_t allreduce(accel_comm_t *c, struct reduce_run *run,
 
     if (c->size == 1)
         return copy_alone(c, run, mine);
+    if (ax_is_inline(c, run->bytes))
+        return reduce_inline(c, run, run->bytes, 0, mine);
     for (size_t first = 0; first == 0 || first < run->count; first += most) {
         size_t n = run->count - first < most ? run->count - first : most;
         c->turn++;
@@ -202,12 +218,11 @@ accel_status_t ax_do_allreduce(accel_comm_t *c, const ax_op_t *op)
     struct reduce_run run = {
         .send = op->send, .recv = op->recv, .count = op->count, .root = -1};
     accel_status_t mine = prepare(c, op, &run);
-    size_t bytes = op->count * run.how.element;
 
     /* small ones are faster through the slots */
     if (mine == ACCEL_OK && op->send == op->recv &&
-        bytes * (size_t)c->local_size > OPS_SMALL)
-        run.block = note_heap(c, op->recv, bytes);
+        run.bytes * (size_t)c->local_size > OPS_SMALL)
+        run.block = note_heap(c, op->recv, run.bytes);
     run.offset = c->call.offset;
     return allreduce(c, &run, mine);
 }
@@ -291,6 +306,11 @@ static accel_status_t reduce_scatter(accel_comm_t *c, struct reduce_run *run,
 
     if (c->size == 1)
         return copy_alone(c, run, mine);
+    if (ax_is_inline(c, run->bytes))
+        return reduce_inline(
+            c, run, run->bytes,
+            mine == ACCEL_OK ? ax_part_offset(parts, c->rank) / element : 0,
+            mine);
     for (size_t first = 0; first == 0 || first < longest; first += most) {
         c->turn++;
         if (mine == ACCEL_OK)
@@ -330,6 +350,7 @@ accel_status_t ax_do_reduce_scatterv(accel_comm_t *c, const ax_op_t *op)
         mine = ax_table_make(c, &op->to, op->dtype, "sent", &table);
     if (mine == ACCEL_OK) {
         run.count = table.bytes[c->rank] / run.how.element;
+        run.bytes = table.total;
         c->call.count = table.total / run.how.element;
         c->call.root = ax_table_mark(c, &table);
         mine = ax_check_buffers(op->send, table.total, op->recv,

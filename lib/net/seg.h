@@ -15,7 +15,9 @@
 
 #define AX_SEG_LINE 128 /* two cache lines: the hardware fetches in pairs */
 #define AX_SEG_TEXT 448
-#define AX_SEG_INLINE 96 /* bytes of data in a card */
+#define AX_SEG_SIGNS 3
+#define AX_SEG_NEAR 32   /* bytes of data in a card, */
+#define AX_SEG_INLINE 64 /* at most */
 #define AX_SEG_CPUS 1024
 
 /* One rank's collective call: what the ranks must agree on, and where its
@@ -36,20 +38,14 @@ typedef struct ax_call {
 /*
  * The same beside its number, which is written last: who waits for the number
  * finds all else in the cache line that it has just read. A few bytes of data
- * may go along; the first 32 of them are in that line too.
+ * may go along, in that line or, when they are more, in the next one.
  */
 typedef struct ax_card {
     _Alignas(AX_SEG_LINE) _Atomic uint64_t seq;
-    uint64_t count;
-    int32_t root;
-    uint8_t kind, dtype, op, where;
-    int32_t status;
-    uint32_t block;
-    char data[AX_SEG_INLINE]; /* with a block: the offset in it */
+    uint64_t signs[AX_SEG_SIGNS]; /* what ranks compare: ax_sign() packs them */
+    char near[AX_SEG_NEAR];       /* with a block: the offset in it */
+    char far[AX_SEG_INLINE];
 } ax_card_t;
-
-/* What ranks compare, as one piece. */
-#define AX_CARD_SIGNS (offsetof(ax_card_t, data) - offsetof(ax_card_t, count))
 
 /* What one rank writes and the others of its node read. Counters only grow.
  * A card is written again two calls later, when all have left its call. */
@@ -211,6 +207,34 @@ static inline ax_line_t *ax_line(const ax_seg_t *seg, int local_rank)
     return &seg->lines[local_rank];
 }
 
+/* The words that make up a call in a card: count; root, kind, type, operator
+ * and place; status and block. */
+static inline void ax_sign(const ax_call_t *call, uint64_t *signs)
+{
+    signs[0] = call->count;
+    signs[1] = (uint32_t)call->root | (uint64_t)call->kind << 32 |
+               (uint64_t)call->dtype << 40 | (uint64_t)call->op << 48 |
+               (uint64_t)call->where << 56;
+    signs[2] = (uint32_t)call->status | (uint64_t)call->block << 32;
+}
+
+static inline int ax_sign_kind(const uint64_t *signs)
+{
+    return (int)(signs[1] >> 32 & 0xff);
+}
+
+static inline ax_call_t ax_unsign(const uint64_t *signs)
+{
+    return (ax_call_t){.count = signs[0],
+                       .root = (int32_t)(uint32_t)signs[1],
+                       .kind = (uint8_t)(signs[1] >> 32),
+                       .dtype = (uint8_t)(signs[1] >> 40),
+                       .op = (uint8_t)(signs[1] >> 48),
+                       .where = (uint8_t)(signs[1] >> 56),
+                       .status = (int32_t)(uint32_t)signs[2],
+                       .block = (uint32_t)(signs[2] >> 32)};
+}
+
 /* AX_LAST() of the newest call that the rank has made: for error texts. */
 static inline uint64_t ax_line_last(ax_line_t *line)
 {
@@ -218,10 +242,9 @@ static inline uint64_t ax_line_last(ax_line_t *line)
         atomic_load_explicit(&line->card[0].seq, memory_order_acquire);
     uint64_t odd =
         atomic_load_explicit(&line->card[1].seq, memory_order_acquire);
-    const ax_card_t *card = &line->card[odd > even];
+    int kind = ax_sign_kind(line->card[odd > even].signs);
 
-    return odd > even || even ? AX_LAST(card->kind, odd > even ? odd : even)
-                              : 0;
+    return odd > even || even ? AX_LAST(kind, odd > even ? odd : even) : 0;
 }
 
 static inline char *ax_slot(const ax_seg_t *seg, int local_rank, uint64_t turn)
