@@ -86,20 +86,22 @@ bool ax_ckpt_parse_step(const char *name, uint64_t *step)
  */
 static uint64_t machine_id(void)
 {
-    char text[512] = "";
-    size_t used = 0;
+    struct {
+        char boot[64], space[64], host[256];
+    } id = {0};
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 
+    /* What cannot be read is empty, and says nothing. */
     if (fd >= 0) {
-        ssize_t n = read(fd, text, 64);
-        used = n > 0 ? (size_t)n : 0;
+        if (read(fd, id.boot, sizeof id.boot) < 0)
+            id.boot[0] = '\0';
         close(fd);
     }
-    ssize_t n = readlink("/proc/self/ns/pid", text + used, 64);
-    used += n > 0 ? (size_t)n : 0;
-    if (gethostname(text + used, 256) == 0)
-        used += strnlen(text + used, 256);
-    return ax_ckpt_sum(text, used);
+    if (readlink("/proc/self/ns/pid", id.space, sizeof id.space) < 0)
+        id.space[0] = '\0';
+    if (gethostname(id.host, sizeof id.host) != 0)
+        id.host[0] = '\0';
+    return ax_ckpt_sum(&id, sizeof id);
 }
 
 /* When the process started, in clock ticks since boot; 0: no such process, or
