@@ -334,7 +334,8 @@ static accel_status_t set_numbers(restore_t *r)
     accel->skipped = c[AX_COUNT_SKIPPED];
     accel->row = c[AX_COUNT_ROW];
     accel->skipped_last = false;
-    if (accel->schedule)
+    /* One whose optimizer is gone can only be destroyed. */
+    if (accel->schedule && accel->optimizer)
         ax_schedule_set_steps(accel->schedule, c[AX_COUNT_SCHEDULED]);
     if (accel->optimizer) {
         ax_optimizer_set_steps(accel->optimizer, c[AX_COUNT_UPDATES]);

@@ -437,6 +437,23 @@ static void a_model_alone_can_be_loaded(void **state)
     rig_close(&rig);
 }
 
+/* As above, when the program had an optimizer and has no more. */
+static void a_schedule_without_its_optimizer_is_left_alone(void **state)
+{
+    rig_options_t o = {.schedule = ACCEL_SCHEDULE(.warmup = 2)};
+    rig_t rig;
+
+    (void)state;
+    save_one(&o);
+    rig_open(&rig, &o);
+    accel_optimizer_destroy(rig.optimizer);
+    rig.optimizer = NULL;
+    OK(accel_load_state(rig.accel, dir));
+    assert_true(rig_weight(&rig) == -0.5F);
+    assert_int_equal(accel_schedule_steps(rig.schedule), 0);
+    rig_close(&rig);
+}
+
 /* The compute copy follows the weights that were loaded. */
 static void the_precision_may_change(void **state)
 {
@@ -590,6 +607,7 @@ int main(void)
         IN_DIR(another_optimizer_or_schedule_is_refused),
         IN_DIR(other_loaders_are_refused),
         IN_DIR(a_model_alone_can_be_loaded),
+        IN_DIR(a_schedule_without_its_optimizer_is_left_alone),
         IN_DIR(the_precision_may_change),
         IN_DIR(registered_state_is_kept_by_name),
         IN_DIR(registered_state_that_does_not_fit_is_named),
