@@ -140,6 +140,16 @@ hid_t ax_h5_type(accel_dtype_t dtype)
     return H5I_INVALID_HID;
 }
 
+void ax_h5_drop(hid_t type, hid_t space, hid_t properties)
+{
+    if (properties >= 0)
+        H5Pclose(properties);
+    if (space >= 0)
+        H5Sclose(space);
+    if (type >= 0)
+        H5Tclose(type);
+}
+
 const char *ax_h5_type_name(accel_dtype_t dtype)
 {
     static const char *const names[] = {

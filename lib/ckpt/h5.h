@@ -36,6 +36,9 @@ accel_status_t ax_h5_fail(const ax_h5_t *h5, const char *doing);
 /* The file's type for elements of `dtype`; to be closed with H5Tclose(). */
 hid_t ax_h5_type(accel_dtype_t dtype);
 
+/* Closes what a dataset was made of, as far as it came into being. */
+void ax_h5_drop(hid_t type, hid_t space, hid_t properties);
+
 /* "F32", "BF16": as safetensors spells them. */
 const char *ax_h5_type_name(accel_dtype_t dtype);
 

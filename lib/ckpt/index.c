@@ -144,12 +144,7 @@ static hid_t create_virtual(ax_h5_t *h5, const ax_manifest_t *m, size_t array)
     if (wrong >= 0 && H5Sselect_all(space) >= 0)
         set = H5Dcreate2(h5->file, a->name, type, space, h5->links, how,
                          H5P_DEFAULT);
-    if (how >= 0)
-        H5Pclose(how);
-    if (space >= 0)
-        H5Sclose(space);
-    if (type >= 0)
-        H5Tclose(type);
+    ax_h5_drop(type, space, how);
     return set;
 }
 

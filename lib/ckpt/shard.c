@@ -31,12 +31,7 @@ static hid_t create_dataset(ax_h5_t *h5, const ax_array_t *a, uint64_t elements)
         H5Pset_fill_time(how, H5D_FILL_TIME_NEVER) >= 0)
         set = H5Dcreate2(h5->file, a->name, type, space, h5->links, how,
                          H5P_DEFAULT);
-    if (how >= 0)
-        H5Pclose(how);
-    if (space >= 0)
-        H5Sclose(space);
-    if (type >= 0)
-        H5Tclose(type);
+    ax_h5_drop(type, space, how);
     return set;
 }
 
