@@ -3,21 +3,13 @@
 #include "env.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-static json_t *error_of(const char *part)
+/* In the place of a part that cannot be told. */
+static json_t *error_of_part(void)
 {
-    fprintf(stderr, "accel: env: %s: %s\n", part, accel_last_error()->text);
-    return json_pack("{s:s}", "error", accel_last_error()->text);
-}
-
-static json_t *collect(const accel_settings_t *settings, json_t *job,
-                       json_t *hardware)
-{
-    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "versions", env_libraries(),
-                     "job", job, "hardware", hardware, "transports",
-                     env_transports(), "settings", env_settings(settings));
+    fprintf(stderr, "accel: env: %s\n", accel_last_error()->text);
+    return json_pack("{s:o}", "error", env_text(accel_last_error()->text));
 }
 
 static int print(json_t *all, bool json)
@@ -36,31 +28,56 @@ static int print(json_t *all, bool json)
     return rc;
 }
 
-static int report(const accel_settings_t *settings, bool json)
+static json_t *hardware(void)
+{
+    accel_topo_t *topo;
+
+    if (accel_topo_open(NULL, &topo) != ACCEL_OK)
+        return error_of_part();
+    json_t *part = env_hardware(topo);
+    accel_topo_close(topo);
+    return part;
+}
+
+/* `job` and `settings` are the parts; what cannot be told is an error there,
+ * and the rest is told all the same. */
+static int report(json_t *job, json_t *settings, bool json)
+{
+    json_t *machine = hardware();
+    bool well = !json_object_get(job, "error") &&
+                !json_object_get(settings, "error") &&
+                !json_object_get(machine, "error");
+    int rc =
+        print(json_pack("{s:o, s:o, s:o, s:o, s:o}", "versions",
+                        env_libraries(), "job", job, "hardware", machine,
+                        "transports", env_transports(), "settings", settings),
+              json);
+
+    return well ? rc : CMD_FAILED;
+}
+
+static int with_settings(const accel_settings_t *settings, bool json)
 {
     accel_job_t *job = NULL;
-    accel_topo_t *topo = NULL;
-    json_t *job_part = NULL, *hardware;
     int rc = CMD_OK;
 
-    bool joined = accel_job_open(settings, NULL, &job) == ACCEL_OK;
-    if (!joined)
+    if (accel_job_open(settings, NULL, &job) != ACCEL_OK)
         rc = CMD_FAILED;
-    if (job ? accel_job_rank(job) != 0 : !cmd_speaks()) {
-        accel_job_close(job);
-        return rc;
-    }
-    job_part = joined ? env_job(job) : error_of("job");
-    if (accel_topo_open(NULL, &topo) == ACCEL_OK) {
-        hardware = env_hardware(topo);
-    } else {
-        hardware = error_of("hardware");
-        rc = CMD_FAILED;
-    }
-    int printed = print(collect(settings, job_part, hardware), json);
-    accel_topo_close(topo);
+    if (job ? accel_job_rank(job) == 0 : cmd_speaks())
+        rc = report(job ? env_job(job) : error_of_part(),
+                    env_settings(settings), json);
     accel_job_close(job);
-    return rc ? rc : printed;
+    return rc;
+}
+
+static int without_settings(bool json)
+{
+    if (!cmd_speaks())
+        return CMD_FAILED;
+    json_t *settings = error_of_part();
+    return report(
+        json_pack("{s:s}", "error", "not looked at: the settings are wrong"),
+        settings, json);
 }
 
 int cmd_env(int argc, char **argv)
@@ -73,11 +90,9 @@ int cmd_env(int argc, char **argv)
             return cmd_usage("env", "%s: no such option", argv[i]);
         json = true;
     }
-    if (accel_settings_load(NULL, &settings) != ACCEL_OK) {
-        fprintf(stderr, "accel: env: %s\n", accel_last_error()->text);
-        return CMD_FAILED;
-    }
-    int rc = report(settings, json);
+    if (accel_settings_load(NULL, &settings) != ACCEL_OK)
+        return without_settings(json);
+    int rc = with_settings(settings, json);
     accel_settings_free(settings);
     return rc;
 }

@@ -13,6 +13,10 @@ json_t *env_job(const accel_job_t *job);
 json_t *env_hardware(const accel_topo_t *topo);
 json_t *env_transports(void);
 
+/* A text from outside: bytes that are not UTF-8 become "\\xE9", for JSON has
+ * no other. */
+json_t *env_text(const char *text);
+
 /* For people, on standard output. */
 void env_tell(const json_t *all);
 

@@ -5,7 +5,52 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* ---- texts ----------------------------------------------------------------
+ */
+
+/* Bytes of the character at `s`; 0: it is none. */
+static size_t character(const char *s)
+{
+    for (size_t n = 1; n <= 4 && n <= strlen(s); n++) {
+        json_t *one = json_stringn(s, n);
+        if (one) {
+            json_decref(one);
+            return n;
+        }
+    }
+    return 0;
+}
+
+json_t *env_text(const char *text)
+{
+    json_t *whole = json_string(text);
+    char *escaped = whole ? NULL : malloc(4 * strlen(text) + 1);
+
+    if (!escaped)
+        return whole;
+    char *at = escaped;
+    while (*text) {
+        size_t n = character(text);
+        at += n ? sprintf(at, "%.*s", (int)n, text)
+                : sprintf(at, "\\x%02X", (unsigned char)*text);
+        text += n ? n : 1;
+    }
+    whole = json_string(escaped);
+    free(escaped);
+    return whole;
+}
+
+/* A list that lacks an entry is none: for all others to be seen. */
+static json_t *finished(json_t *list, bool whole)
+{
+    if (whole)
+        return list;
+    json_decref(list);
+    return NULL;
+}
 
 /* ---- libraries ------------------------------------------------------------
  */
@@ -58,7 +103,7 @@ static json_t *slurm_version(void)
     pclose(srun);
     line[strcspn(line, "\n")] = '\0';
     const char *digit = strpbrk(line, "0123456789");
-    return digit ? json_string(digit) : json_null();
+    return digit ? env_text(digit) : json_null();
 }
 
 json_t *env_libraries(void)
@@ -76,18 +121,18 @@ json_t *env_settings(const accel_settings_t *settings)
 {
     json_t *list = json_array();
     accel_setting_t setting;
+    bool whole = list;
 
-    for (size_t i = 0; i < accel_settings_count(settings); i++) {
-        if (accel_settings_at(settings, i, &setting) != ACCEL_OK)
-            break;
-        json_array_append_new(
-            list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "name",
-                            setting.name, "value", setting.value, "origin",
-                            accel_origin_name(setting.origin), "source",
-                            setting.source, "values", setting.values, "help",
-                            setting.help));
-    }
-    return list;
+    for (size_t i = 0; whole && i < accel_settings_count(settings); i++)
+        whole =
+            accel_settings_at(settings, i, &setting) == ACCEL_OK &&
+            json_array_append_new(
+                list, json_pack("{s:s, s:o, s:s, s:o, s:s, s:s}", "name",
+                                setting.name, "value", env_text(setting.value),
+                                "origin", accel_origin_name(setting.origin),
+                                "source", env_text(setting.source), "values",
+                                setting.values, "help", setting.help)) == 0;
+    return finished(list, whole);
 }
 
 /* ---- the job --------------------------------------------------------------
@@ -96,28 +141,30 @@ json_t *env_settings(const accel_settings_t *settings)
 static json_t *nodes_of(const accel_job_t *job)
 {
     json_t *nodes = json_array();
+    bool whole = nodes;
 
-    for (int n = 0; n < accel_job_nodes(job); n++)
-        json_array_append_new(nodes,
-                              json_pack("{s:s, s:[]}", "name",
-                                        accel_job_node_name(job, n), "ranks"));
-    for (int r = 0; r < accel_job_size(job); r++) {
+    for (int n = 0; whole && n < accel_job_nodes(job); n++)
+        whole = json_array_append_new(
+                    nodes, json_pack("{s:o, s:[]}", "name",
+                                     env_text(accel_job_node_name(job, n)),
+                                     "ranks")) == 0;
+    for (int r = 0; whole && r < accel_job_size(job); r++) {
         size_t node = (size_t)accel_job_node_of(job, r);
-        json_array_append_new(
-            json_object_get(json_array_get(nodes, node), "ranks"),
-            json_integer(r));
+        whole = json_array_append_new(
+                    json_object_get(json_array_get(nodes, node), "ranks"),
+                    json_integer(r)) == 0;
     }
-    return nodes;
+    return finished(nodes, whole);
 }
 
 json_t *env_job(const accel_job_t *job)
 {
-    return json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:o}", "provider",
-                     accel_job_provider(job), "reason", accel_job_reason(job),
-                     "rank", accel_job_rank(job), "size", accel_job_size(job),
-                     "local_rank", accel_job_local_rank(job), "local_size",
-                     accel_job_local_size(job), "node", accel_job_node(job),
-                     "nodes", nodes_of(job));
+    return json_pack(
+        "{s:s, s:o, s:i, s:i, s:i, s:i, s:i, s:o}", "provider",
+        accel_job_provider(job), "reason", env_text(accel_job_reason(job)),
+        "rank", accel_job_rank(job), "size", accel_job_size(job), "local_rank",
+        accel_job_local_rank(job), "local_size", accel_job_local_size(job),
+        "node", accel_job_node(job), "nodes", nodes_of(job));
 }
 
 /* ---- hardware -------------------------------------------------------------
@@ -127,16 +174,17 @@ static json_t *devices_of(const accel_topo_t *topo, accel_device_kind_t kind)
 {
     json_t *list = json_array();
     accel_device_t device;
+    bool whole = list;
 
-    for (int i = 0; i < accel_topo_device_count(topo, kind); i++) {
-        if (accel_topo_device(topo, kind, i, &device) != ACCEL_OK)
-            break;
-        json_array_append_new(
-            list, json_pack("{s:s, s:s, s:s, s:i}", "name", device.name,
-                            "model", device.model, "busid", device.busid,
-                            "numa", device.numa));
-    }
-    return list;
+    for (int i = 0; whole && i < accel_topo_device_count(topo, kind); i++)
+        whole =
+            accel_topo_device(topo, kind, i, &device) == ACCEL_OK &&
+            json_array_append_new(
+                list,
+                json_pack("{s:o, s:o, s:o, s:i}", "name", env_text(device.name),
+                          "model", env_text(device.model), "busid",
+                          env_text(device.busid), "numa", device.numa)) == 0;
+    return finished(list, whole);
 }
 
 json_t *env_hardware(const accel_topo_t *topo)
@@ -159,10 +207,13 @@ json_t *env_transports(void)
 {
     json_t *list = json_array();
     accel_transport_t one;
+    bool whole = list;
 
-    for (size_t i = 0; accel_comm_transport_at(i, &one) == ACCEL_OK; i++)
-        json_array_append_new(
-            list, json_pack("{s:s, s:b, s:s}", "name", one.name, "usable",
-                            (int)one.usable, "text", one.text));
-    return list;
+    for (size_t i = 0; whole && accel_comm_transport_at(i, &one) == ACCEL_OK;
+         i++)
+        whole = json_array_append_new(list, json_pack("{s:s, s:b, s:o}", "name",
+                                                      one.name, "usable",
+                                                      (int)one.usable, "text",
+                                                      env_text(one.text))) == 0;
+    return finished(list, whole);
 }

@@ -18,6 +18,32 @@ static const char *text(const json_t *object, const char *key)
     return value ? value : "";
 }
 
+/* A path may hold what moves the cursor. */
+static void say(const char *words)
+{
+    for (; *words; words++)
+        if ((unsigned char)*words < ' ' || *words == 0x7f)
+            printf("\\x%02X", (unsigned char)*words);
+        else
+            putchar(*words);
+}
+
+static void tell_text(const char *name, const char *words)
+{
+    printf("  %-12s ", name);
+    say(words);
+    printf("\n");
+}
+
+/* A part that could not be looked at says why. */
+static bool tell_error(const json_t *part)
+{
+    if (!json_object_get(part, "error"))
+        return false;
+    tell_text("error", text(part, "error"));
+    return true;
+}
+
 static void tell_libraries(const json_t *libraries)
 {
     json_t *object = (json_t *)(uintptr_t)libraries;
@@ -53,12 +79,11 @@ static void tell_job(const json_t *job)
     size_t count = json_array_size(nodes);
 
     printf("job\n");
-    if (json_object_get(job, "error")) {
-        printf("  %-12s %s\n", "error", text(job, "error"));
+    if (tell_error(job))
         return;
-    }
-    printf("  %-12s %s (%s)\n", "provider", text(job, "provider"),
-           text(job, "reason"));
+    printf("  %-12s %s (", "provider", text(job, "provider"));
+    say(text(job, "reason"));
+    printf(")\n");
     printf("  %-12s %lld of %lld\n", "rank", number(job, "rank"),
            number(job, "size"));
     printf("  %-12s %lld of %lld on node %lld of %zu\n", "local rank",
@@ -66,8 +91,11 @@ static void tell_job(const json_t *job)
            number(job, "node"), count);
     for (size_t n = 0; n < count && n < NODES_TOLD; n++) {
         const json_t *node = json_array_get(nodes, n);
-        printf("  node %-7zu %s: ranks", n, text(node, "name"));
-        tell_ranks(json_object_get(node, "ranks"));
+        const json_t *ranks = json_object_get(node, "ranks");
+        printf("  node %-7zu ", n);
+        say(text(node, "name"));
+        printf(json_array_size(ranks) == 1 ? ": rank" : ": ranks");
+        tell_ranks(ranks);
         printf("\n");
     }
     if (count > NODES_TOLD)
@@ -79,9 +107,12 @@ static void tell_devices(const char *what, const json_t *devices)
 {
     for (size_t i = 0; i < json_array_size(devices); i++) {
         const json_t *device = json_array_get(devices, i);
-        printf("  %-12s %s", what, text(device, "name"));
-        if (*text(device, "model"))
-            printf(", %s", text(device, "model"));
+        printf("  %-12s ", what);
+        say(text(device, "name"));
+        if (*text(device, "model")) {
+            printf(", ");
+            say(text(device, "model"));
+        }
         if (*text(device, "busid"))
             printf(", %s", text(device, "busid"));
         if (number(device, "numa") >= 0)
@@ -93,10 +124,8 @@ static void tell_devices(const char *what, const json_t *devices)
 static void tell_hardware(const json_t *hardware)
 {
     printf("hardware\n");
-    if (json_object_get(hardware, "error")) {
-        printf("  %-12s %s\n", "error", text(hardware, "error"));
+    if (tell_error(hardware))
         return;
-    }
     printf("  %-12s %lld of %lld (%lld threads: %s)\n", "my cores",
            number(hardware, "cores"), number(hardware, "machine_cores"),
            number(hardware, "threads"), text(hardware, "cpus"));
@@ -104,7 +133,7 @@ static void tell_hardware(const json_t *hardware)
     printf("  %-12s %lld", "NUMA nodes", number(hardware, "numa_nodes"));
     if (number(hardware, "numa") >= 0)
         printf(", I am on %lld", number(hardware, "numa"));
-    printf("\n  %-12s %lld KiB\n", "last cache",
+    printf("\n  %-12s %lld KiB, the last level\n", "cache",
            number(hardware, "cache_bytes") / 1024);
     tell_devices("GPU", json_object_get(hardware, "gpus"));
     tell_devices("network", json_object_get(hardware, "nics"));
@@ -116,20 +145,28 @@ static void tell_transports(const json_t *transports)
     for (size_t i = 0; i < json_array_size(transports); i++) {
         const json_t *one = json_array_get(transports, i);
         bool usable = json_is_true(json_object_get(one, "usable"));
-        printf("  %-12s %s%s\n", text(one, "name"),
-               usable ? "" : "refused: ", text(one, "text"));
+        printf("  %-12s %s", text(one, "name"), usable ? "" : "refused: ");
+        say(text(one, "text"));
+        printf("\n");
     }
 }
 
 static void tell_settings(const json_t *settings)
 {
     printf("settings\n");
+    if (tell_error(settings))
+        return;
     for (size_t i = 0; i < json_array_size(settings); i++) {
         const json_t *setting = json_array_get(settings, i);
-        printf("  %-12s %-12s %s", text(setting, "name"),
-               text(setting, "value"), text(setting, "origin"));
-        if (strcmp(text(setting, "source"), text(setting, "origin")) != 0)
-            printf(": %s", text(setting, "source"));
+        const char *value = text(setting, "value");
+        printf("  %-12s ", text(setting, "name"));
+        say(value);
+        printf("%*s %s", (int)(strlen(value) < 12 ? 12 - strlen(value) : 0), "",
+               text(setting, "origin"));
+        if (strcmp(text(setting, "source"), text(setting, "origin")) != 0) {
+            printf(": ");
+            say(text(setting, "source"));
+        }
         printf("\n");
     }
 }

@@ -61,9 +61,44 @@ print(d)' "$1" <<<"$output"
     grep -qE '^  accumulate +4 +environment: ACCEL_ACCUMULATE' <<<"$output"
     grep -qE '^  keep +3 +user file: .*accel.conf:1' <<<"$output"
     grep -qE '^  seed +0 +default$' <<<"$output"
+}
+
+@test "wrong settings: said there, and the rest is told all the same" {
     run env ACCEL_ACCUMULATE=none timeout 30 accel env
     [ "$status" -eq 1 ]
-    grep -q 'ACCEL_ACCUMULATE' <<<"$output"
+    grep -q '^accel: env: settings: ACCEL_ACCUMULATE' <<<"$output"
+    grep -qE '^  error +settings: ACCEL_ACCUMULATE' <<<"$output"
+    grep -qE '^  error +not looked at: the settings are wrong' <<<"$output"
+    grep -qE '^  my cores +[0-9]+ of [0-9]+' <<<"$output"
+    mkdir -p "$XDG_CONFIG_HOME/accel"
+    printf 'keep = 3\nseed: 4\n' >"$XDG_CONFIG_HOME/accel/accel.conf"
+    run bash -c 'timeout 30 accel env --json 2>/dev/null'
+    [ "$status" -eq 1 ]
+    grep -q 'accel.conf:2: ' <<<"$(at settings.error)"
+    [ "$(at hardware.cores)" -ge 1 ]
+    # one of several tasks says it
+    export SLURM_JOB_ID=1 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4
+    SLURM_PROCID=2 run timeout 30 accel env
+    [ "$status" -eq 1 ]
+    [ -z "$output" ]
+}
+
+@test "any bytes in a path: JSON stays whole, the terminal unharmed" {
+    export LC_ALL=C.UTF-8
+    run env ACCEL_CHECKPOINT=$'/d\xe9j\xc3\xa0\n\xff' timeout 30 accel env --json
+    [ "$status" -eq 0 ]
+    want='/d\xE9jà
+\xFF'
+    [ "$(at settings.5.value)" = "$want" ]
+    [ "$(at settings.5.name)" = checkpoint ]
+    [ "$(at settings.14.name)" = debug ]
+    run env ACCEL_CHECKPOINT=$'/d\xe9j\xc3\xa0\n\e[2J' timeout 30 accel env
+    [ "$status" -eq 0 ]
+    grep -qF '/d\xE9jà\x0A\x1B[2J environment: ACCEL_CHECKPOINT' <<<"$output"
+    # in an error too
+    run env ACCEL_CLIP=$'\xe9' bash -c 'accel env --json 2>/dev/null'
+    [ "$status" -eq 1 ]
+    grep -qF 'clip=\xE9: want' <<<"$(at settings.error)"
 }
 
 @test "JSON says the same" {
