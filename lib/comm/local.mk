@@ -59,6 +59,11 @@ tests_unit_test_product_SOURCES = tests/unit/test_product.c \
 tests_unit_test_product_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_product_LDADD = $(unit_ldadd)
 
+unit_tests += tests/unit/test_ops
+tests_unit_test_ops_SOURCES = tests/unit/test_ops.c tests/unit/ranks.h
+tests_unit_test_ops_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_ops_LDADD = $(unit_ldadd)
+
 unit_tests += tests/unit/test_request
 tests_unit_test_request_SOURCES = tests/unit/test_request.c tests/unit/ranks.h
 tests_unit_test_request_CPPFLAGS = $(unit_cppflags)

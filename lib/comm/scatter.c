@@ -111,10 +111,9 @@ accel_status_t ax_do_scatter(accel_comm_t *c, const ax_op_t *op)
         bool gives = c->rank == op->root;
         const char *send = gives ? s.send : NULL;
         const char *own = send ? send + (size_t)c->rank * bytes : NULL;
+        bool in_place = own && own == s.recv;
         mine = ax_check_buffers(send, gives ? bytes * (size_t)c->size : 0,
-                                s.recv, bytes, send);
-        if (own && own == s.recv)
-            mine = ACCEL_OK;
+                                s.recv, bytes, in_place ? send : NULL);
     }
     return scatter_parts(c, &s, mine);
 }

@@ -1,0 +1,654 @@
+/* ops: what collectives do with calls that differ, sizes that do not fit,
+ * nothing at all, and more than 2^31 elements. Ranks are threads. */
+#include "unit/unit.h"
+
+#include "comm/op.h"
+#include "unit/ranks.h"
+
+#include <sys/mman.h>
+
+#if defined(__SANITIZE_THREAD__)
+#define WITH_UCX false /* its threads are not instrumented: false reports */
+#else
+#define WITH_UCX true
+#endif
+
+static const char *const apart[] = {"a", "b", "c", "d"};
+static const char *const cyclic[] = {"a", "b", "a", "b"};
+
+/* On one node, on two, and each rank on its own. */
+static void everywhere(struct world *w)
+{
+    w->nodes = NULL;
+    run_world(w);
+    if (!WITH_UCX)
+        return;
+    w->nodes = cyclic;
+    run_world(w);
+    w->nodes = apart;
+    run_world(w);
+}
+
+/* ---- calls that differ -----------------------------------------------------
+ */
+
+typedef enum kind {
+    BARRIER,
+    BROADCAST,
+    ALLREDUCE,
+    REDUCE,
+    RSCATTER,
+    RSCATTERV,
+    ALLGATHER,
+    ALLGATHERV,
+    BYTES,
+    GATHER,
+    GATHERV,
+    SCATTER,
+    SCATTERV,
+    ALLTOALL,
+    ALLTOALLV,
+    SPLIT
+} kind_t;
+
+/* A call on three ranks. `count`: of each rank, in those with parts, too. */
+typedef struct call {
+    kind_t kind;
+    size_t count;
+    accel_dtype_t dtype;
+    int extra; /* the operator, or the root */
+} call_t;
+
+#define RANKS 3
+#define ROOM 64
+
+static accel_status_t make_call(accel_comm_t *c, const call_t *call,
+                                double *send, double *recv)
+{
+    size_t n = call->count;
+    accel_dtype_t t = call->dtype;
+    accel_op_t op = (accel_op_t)call->extra;
+    int root = call->extra;
+    const size_t counts[] = {n, n, n, n}; /* of more ranks than there are */
+    accel_parts_t parts = {.counts = counts, .mine = n};
+    accel_comm_t *part;
+    void *all;
+    size_t *at;
+
+    switch (call->kind) {
+    case BARRIER:
+        return accel_comm_barrier(c);
+    case BROADCAST:
+        return accel_comm_broadcast(c, recv, n, t, root);
+    case ALLREDUCE:
+        return accel_comm_allreduce(c, send, recv, n, t, op);
+    case REDUCE:
+        return accel_comm_reduce(c, send, recv, n, t, ACCEL_SUM, root);
+    case RSCATTER:
+        return accel_comm_reduce_scatter(c, send, recv, n, t, op);
+    case RSCATTERV:
+        return accel_comm_reduce_scatterv(c, send, recv, counts, t, op);
+    case ALLGATHER:
+        return accel_comm_allgather(c, send, recv, n, t);
+    case ALLGATHERV:
+        return accel_comm_allgatherv(c, send, recv, &parts, t);
+    case BYTES:
+        return accel_comm_allgather_bytes(c, send, n, &all, &at);
+    case GATHER:
+        return accel_comm_gather(c, send, recv, n, t, root);
+    case GATHERV:
+        return accel_comm_gatherv(c, send, recv, &parts, t, root);
+    case SCATTER:
+        return accel_comm_scatter(c, send, recv, n, t, root);
+    case SCATTERV:
+        return accel_comm_scatterv(c, send, recv, &parts, t, root);
+    case ALLTOALL:
+        return accel_comm_alltoall(c, send, recv, n, t);
+    case ALLTOALLV:
+        return accel_comm_alltoallv(c, send, &parts, recv, &parts, t);
+    default:
+        return accel_comm_split(c, 0, 0, &part);
+    }
+}
+
+/* What rank 1 calls and what the others call, and how each is told. */
+static const struct differ {
+    call_t one, others;
+    const char *text[2];
+} differs[] = {
+    /* case 59: another order */
+    {{BROADCAST, 8, ACCEL_F32, 0},
+     {ALLREDUCE, 8, ACCEL_F32, 0},
+     {"rank 1: broadcast #2 8 x f32 root 0",
+      "ranks 0 2: all-reduce #2 8 x f32 sum"}},
+    {{ALLGATHER, 4, ACCEL_F32, 0},
+     {SCATTER, 4, ACCEL_F32, 0},
+     {"rank 1: all-gather #2 4 x f32", "scatter #2 4 x f32 root 0"}},
+    {{REDUCE, 8, ACCEL_F32, 0},
+     {ALLREDUCE, 8, ACCEL_F32, 0},
+     {"rank 1: reduce #2 8 x f32 sum root 0", "all-reduce #2 8 x f32 sum"}},
+    {{ALLTOALL, 2, ACCEL_F32, 0},
+     {ALLGATHER, 2, ACCEL_F32, 0},
+     {"rank 1: all-to-all #2 2 x f32", "all-gather #2 2 x f32"}},
+    {{ALLTOALLV, 2, ACCEL_F32, 0},
+     {ALLTOALL, 2, ACCEL_F32, 0},
+     {"rank 1: all-to-all-v #2 of f32", "all-to-all #2 2 x f32"}},
+    {{GATHERV, 2, ACCEL_F32, 0},
+     {GATHER, 2, ACCEL_F32, 0},
+     {"rank 1: gather-v #2 of f32 root 0", "gather #2 2 x f32 root 0"}},
+    {{SCATTERV, 2, ACCEL_F32, 0},
+     {GATHERV, 2, ACCEL_F32, 0},
+     {"rank 1: scatter-v #2 of f32 root 0", "gather-v #2 of f32 root 0"}},
+    {{RSCATTERV, 2, ACCEL_F32, 0},
+     {RSCATTER, 2, ACCEL_F32, 0},
+     {"rank 1: reduce-scatter-v #2 6 x f32 sum",
+      "reduce-scatter #2 2 x f32 sum"}},
+    {{SPLIT, 0, ACCEL_F32, 0},
+     {BARRIER, 0, ACCEL_F32, 0},
+     {"rank 1: accel_comm_split #2", "barrier #2"}},
+    {{BYTES, 3, ACCEL_U8, 0},
+     {ALLGATHER, 3, ACCEL_U8, 0},
+     {"rank 1: all-gather of bytes #2", "all-gather #2 3 x u8"}},
+    /* the same operation on other things */
+    {{REDUCE, 8, ACCEL_F32, 2},
+     {REDUCE, 8, ACCEL_F32, 0},
+     {"rank 1: reduce #2 8 x f32 sum root 2", "root 0"}},
+    {{SCATTER, 4, ACCEL_F32, 1},
+     {SCATTER, 4, ACCEL_F32, 2},
+     {"rank 1: scatter #2 4 x f32 root 1", "root 2"}},
+    {{SCATTER, 5, ACCEL_F32, 1},
+     {SCATTER, 4, ACCEL_F32, 1},
+     {"rank 1: scatter #2 5 x f32", "scatter #2 4 x f32"}},
+    {{ALLTOALL, 3, ACCEL_F32, 0},
+     {ALLTOALL, 4, ACCEL_F32, 0},
+     {"rank 1: all-to-all #2 3 x f32", "4 x f32"}},
+    /* equal byte counts are not enough */
+    {{ALLTOALL, 4, ACCEL_F32, 0},
+     {ALLTOALL, 4, ACCEL_I32, 0},
+     {"4 x f32", "4 x i32"}},
+    {{ALLGATHERV, 4, ACCEL_F32, 0},
+     {ALLGATHERV, 4, ACCEL_U32, 0},
+     {"rank 1: all-gather-v #2 12 x f32", "12 x u32"}},
+    {{ALLGATHERV, 4, ACCEL_F32, 0},
+     {ALLGATHERV, 5, ACCEL_F32, 0},
+     {"rank 1: all-gather-v #2 12 x f32", "all-gather-v #2 15 x f32"}},
+    {{RSCATTERV, 4, ACCEL_F32, ACCEL_MAX},
+     {RSCATTERV, 4, ACCEL_F32, ACCEL_PROD},
+     {"12 x f32 max", "12 x f32 prod"}},
+    {{GATHERV, 4, ACCEL_F32, 0},
+     {GATHERV, 4, ACCEL_F16, 0},
+     {"gather-v #2 of f32", "gather-v #2 of f16"}},
+    {{GATHERV, 4, ACCEL_F32, 0},
+     {GATHERV, 4, ACCEL_F32, 1},
+     {"gather-v #2 of f32 root 0", "gather-v #2 of f32 root 1"}},
+    {{SCATTERV, 4, ACCEL_F32, 0},
+     {SCATTERV, 4, ACCEL_F32, 2},
+     {"scatter-v #2 of f32 root 0", "scatter-v #2 of f32 root 2"}},
+    {{ALLTOALLV, 4, ACCEL_F64, 0},
+     {ALLTOALLV, 4, ACCEL_I64, 0},
+     {"all-to-all-v #2 of f64", "all-to-all-v #2 of i64"}},
+};
+
+static void make_differing_calls(rank_of_t *me)
+{
+    const struct differ *d = me->world->arg;
+    double send[ROOM], recv[ROOM];
+
+    for (size_t i = 0; i < ROOM; i++)
+        send[i] = recv[i] = 3;
+    CHECK(make_call(me->comm, me->rank == 1 ? &d->one : &d->others, send,
+                    recv) == ACCEL_ERR_PROTO);
+    for (int k = 0; k < 2; k++)
+        if (!strstr(accel_last_error()->text, d->text[k])) {
+            fprintf(stderr, "not told: %s\n", d->text[k]);
+            CHECK(false);
+        }
+    for (size_t i = 0; i < ROOM; i++)
+        CHECK(recv[i] == 3); /* nothing mixed comes out */
+    CHECK(accel_comm_barrier(me->comm) == ACCEL_ERR_PROTO);
+}
+
+static void each_ranks_call_is_told(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(differs); i++) {
+        struct world w = {
+            .size = RANKS, .run = make_differing_calls, .arg = &differs[i]};
+        run_world(&w);
+        w.nodes = i % 2 ? cyclic : apart;
+        if (WITH_UCX)
+            run_world(&w);
+    }
+}
+
+/* Counts of another order have the same sum. */
+static void parts_in_another_order(rank_of_t *me)
+{
+    size_t counts[RANKS] = {1, 2, 3};
+    float send[8] = {0}, recv[8] = {9};
+    const char *text = accel_last_error()->text;
+
+    if (me->rank == 2)
+        counts[0] = 3, counts[2] = 1;
+    CHECK(accel_comm_allgatherv(me->comm, send, recv,
+                                &(accel_parts_t){.counts = counts},
+                                ACCEL_F32) == ACCEL_ERR_PROTO);
+    CHECK(strstr(text, "rank 2: all-gather-v #2 6 x f32 in parts marked "));
+    CHECK(strstr(text, "ranks 0-1: all-gather-v #2 6 x f32 in parts marked ") ||
+          strstr(text, "ranks 0 1: all-gather-v #2 6 x f32 in parts marked "));
+    CHECK(recv[0] == 9);
+}
+
+static void parts_of_the_same_sum_may_differ(void **state)
+{
+    struct world w = {.size = RANKS, .run = parts_in_another_order};
+
+    (void)state;
+    everywhere(&w);
+}
+
+/* Case 59: rank 2 leaves out one of many. Between two of its calls there are
+ * two of the others', so the sequence numbers tell. */
+static void one_is_left_out(rank_of_t *me)
+{
+    accel_status_t st = ACCEL_OK;
+    float x = 1;
+
+    for (int i = 0; i < 8 && st == ACCEL_OK; i++) {
+        if (i == 4 && me->rank == 2)
+            continue;
+        st = i % 2 ? accel_comm_broadcast(me->comm, &x, 1, ACCEL_F32, 0)
+                   : accel_comm_allreduce(me->comm, &x, &x, 1, ACCEL_F32,
+                                          ACCEL_MAX);
+    }
+    CHECK(st == ACCEL_ERR_PROTO && x == 1);
+    CHECK(strstr(accel_last_error()->text, "rank 2: broadcast #6 1 x f32"));
+    CHECK(strstr(accel_last_error()->text, "all-reduce #6 1 x f32 max"));
+}
+
+static void a_call_that_is_left_out_is_told(void **state)
+{
+    struct world w = {.size = 4, .run = one_is_left_out};
+
+    (void)state;
+    everywhere(&w);
+}
+
+/* Case 59: two threads of each rank. One of them is refused while the other
+ * is inside; it harms nothing. */
+struct second {
+    accel_comm_t *comm;
+    atomic_int refused, ready;
+};
+
+static void *call_beside(void *arg)
+{
+    struct second *s = arg;
+    float x = 1;
+
+    accel_status_t st =
+        accel_comm_allreduce(s->comm, &x, &x, 1, ACCEL_F32, ACCEL_SUM);
+    CHECK(st == ACCEL_ERR_STATE && x == 1);
+    CHECK(strstr(accel_last_error()->text, "another thread is using") != NULL);
+    atomic_store(&s->refused, 1);
+    return NULL;
+}
+
+static void two_threads(rank_of_t *me)
+{
+    struct second s = {.comm = me->comm};
+    pthread_t thread;
+    float x = 1;
+
+    if (me->rank == 0) {
+        /* the others are inside, and cannot come out without this rank */
+        pthread_barrier_wait(&me->world->barrier);
+        CHECK(accel_comm_allreduce(me->comm, &x, &x, 1, ACCEL_F32, ACCEL_SUM) ==
+              ACCEL_OK);
+    } else {
+        accel_request_t *req;
+        atomic_store(&me->comm->busy, true); /* as its first thread has it */
+        CHECK(pthread_create(&thread, NULL, call_beside, &s) == 0);
+        CHECK(pthread_join(thread, NULL) == 0);
+        atomic_store(&me->comm->busy, false);
+        CHECK(atomic_load(&s.refused) == 1);
+        CHECK(accel_comm_allreduce_start(me->comm, &x, &x, 1, ACCEL_F32,
+                                         ACCEL_SUM, &req) == ACCEL_OK);
+        pthread_barrier_wait(&me->world->barrier);
+        CHECK(accel_request_wait(&req) == ACCEL_OK);
+    }
+    CHECK(x == (float)me->world->size);
+}
+
+static void a_second_thread_is_refused(void **state)
+{
+    struct world w = {.size = 3, .run = two_threads};
+
+    (void)state;
+    everywhere(&w);
+}
+
+/* ---- sizes that do not fit --------------------------------------------------
+ */
+
+/* Rank 1 and the root have different ideas of rank 1's part. */
+static void sizes_differ(rank_of_t *me)
+{
+    size_t counts[4] = {2, 3, 0, 1};
+    size_t own = me->rank == 1 ? 4 : counts[me->rank];
+    float send[16] = {1}, recv[16] = {7};
+    accel_parts_t parts = {.counts = counts, .mine = own};
+    const char *text = accel_last_error()->text;
+
+    CHECK(accel_comm_gatherv(me->comm, send, recv, &parts, ACCEL_F32, 3) ==
+          ACCEL_ERR_PROTO);
+    CHECK(strstr(text, "gather-v: rank 1 sends 4 elements, the root wants 3"));
+    CHECK(accel_comm_scatterv(me->comm, send, recv, &parts, ACCEL_F32, 3) ==
+          ACCEL_ERR_PROTO);
+    CHECK(strstr(text, "rank 3, sends 3 elements to rank 1, which wants 4"));
+    size_t from[4] = {1, 1, 1, me->rank == 2 ? 2 : 1};
+    size_t to[4] = {1, 1, 1, 1};
+    CHECK(accel_comm_alltoallv(me->comm, send, &(accel_parts_t){.counts = to},
+                               recv, &(accel_parts_t){.counts = from},
+                               ACCEL_F32) == ACCEL_ERR_PROTO);
+    CHECK(strstr(text, "rank 3 sends 1 elements to rank 2, which wants 2"));
+    CHECK(recv[0] == 7); /* nothing has come, and it goes on */
+    CHECK(accel_comm_barrier(me->comm) == ACCEL_OK);
+}
+
+static void sizes_that_do_not_fit_are_told(void **state)
+{
+    struct world w = {.size = 4, .run = sizes_differ};
+
+    (void)state;
+    everywhere(&w);
+}
+
+/* ---- wrong arguments --------------------------------------------------------
+ */
+
+static void wrong(accel_status_t got, const char *text)
+{
+    if (got != ACCEL_ERR_ARG || !strstr(accel_last_error()->text, text)) {
+        fprintf(stderr, "not told: %s\n", text);
+        CHECK(false);
+    }
+}
+
+static void wrong_arguments(rank_of_t *me)
+{
+    accel_comm_t *c = me->comm;
+    float x[16] = {0}, y[16] = {0};
+    const size_t n = (size_t)me->world->size, huge = SIZE_MAX / 8;
+    const size_t ones[4] = {1, 1, 1, 1}, twice[4] = {0, 0, 2, 3};
+    const size_t much[4] = {huge, huge, huge, huge};
+    const size_t far[4] = {0, SIZE_MAX / 4, 2, 3};
+    accel_parts_t p = {.counts = ones, .mine = 1};
+    accel_parts_t over = {.counts = ones, .places = twice, .mine = 1};
+    accel_parts_t big = {.counts = much, .mine = huge};
+    accel_parts_t away = {.counts = ones, .places = far, .mine = 1};
+    accel_parts_t none = {0};
+
+    wrong(accel_comm_reduce(c, NULL, y, 1, ACCEL_F32, ACCEL_SUM, 0), "NULL");
+    wrong(accel_comm_reduce(c, x, y, 1, ACCEL_F32, ACCEL_SUM, 4), "root 4");
+    wrong(accel_comm_reduce(c, x, y, 1, ACCEL_F32, ACCEL_SUM, -1), "root -1");
+    wrong(accel_comm_reduce(c, x, x + 1, 2, ACCEL_F32, ACCEL_SUM, 0),
+          "overlap");
+    wrong(accel_comm_reduce(c, x, y, 1, ACCEL_U8, ACCEL_AVG, 0), "average");
+    wrong(accel_comm_scatter(c, x, NULL, 1, ACCEL_F32, 0), "NULL");
+    wrong(accel_comm_scatter(c, x, x + n - 1, 2, ACCEL_F32, 0), "overlap");
+    wrong(accel_comm_scatter(c, x, y, huge, ACCEL_F32, 0), "memory");
+    wrong(accel_comm_alltoall(c, x, x + 1, 1, ACCEL_F32), "overlap");
+    wrong(accel_comm_alltoall(c, x, y, huge, ACCEL_F32), "memory");
+    wrong(accel_comm_alltoall(c, x, y, 1, (accel_dtype_t)77), "element type");
+    wrong(accel_comm_allgatherv(c, x, y, NULL, ACCEL_F32), "no counts");
+    wrong(accel_comm_allgatherv(c, x, y, &none, ACCEL_F32), "no counts");
+    wrong(accel_comm_allgatherv(c, x, y, &over, ACCEL_F32),
+          "from ranks 0 and 1 overlap");
+    wrong(accel_comm_allgatherv(c, x, y, &big, ACCEL_F32), "more f32 than");
+    wrong(accel_comm_allgatherv(c, x, y, &away, ACCEL_F32), "more f32 than");
+    wrong(accel_comm_allgatherv(c, x, x + 1, &p, ACCEL_F64), "overlap");
+    wrong(accel_comm_gatherv(c, x, y, &over, ACCEL_F32, 2), "overlap");
+    wrong(accel_comm_gatherv(c, x, y, &p, ACCEL_F32, 9), "root 9");
+    wrong(accel_comm_gatherv(c, NULL, y, &p, ACCEL_F32, 0), "NULL");
+    wrong(accel_comm_scatterv(c, x, y, NULL, ACCEL_F32, 1), "no counts");
+    wrong(accel_comm_scatterv(c, x, NULL, &p, ACCEL_F32, 1), "NULL");
+    wrong(accel_comm_reduce_scatterv(c, x, y, NULL, ACCEL_F32, ACCEL_SUM),
+          "no counts");
+    wrong(accel_comm_reduce_scatterv(c, x, x + 1, ones, ACCEL_F32, ACCEL_SUM),
+          "overlap");
+    wrong(accel_comm_reduce_scatterv(c, x, y, much, ACCEL_F32, ACCEL_SUM),
+          "more f32 than");
+    wrong(accel_comm_alltoallv(c, x, &p, y, &over, ACCEL_F32), "overlap");
+    wrong(accel_comm_alltoallv(c, x, NULL, y, &p, ACCEL_F32), "no counts");
+    wrong(accel_comm_alltoallv(c, x, &over, x, &p, ACCEL_F32), "in place");
+    wrong(accel_comm_allgather_bytes(c, NULL, 1, (void **)&y, NULL), "NULL");
+    x[0] = 1;
+    CHECK(accel_comm_reduce(c, x, y, 1, ACCEL_F32, ACCEL_SUM, 2) == ACCEL_OK);
+    CHECK(me->rank != 2 || y[0] == (float)n);
+}
+
+static void wrong_arguments_are_told(void **state)
+{
+    struct world w = {.size = 4, .run = wrong_arguments};
+
+    (void)state;
+    everywhere(&w);
+}
+
+/* ---- case 56: nothing at all ------------------------------------------------
+ */
+
+static void nothing(rank_of_t *me)
+{
+    accel_comm_t *c = me->comm;
+    const size_t none[4] = {0}, some[4] = {4, 0, 0, 2}, last[4] = {0, 0, 0, 7};
+    accel_parts_t p = {.counts = none};
+    int send[7], recv[8];
+
+    /* each with NULL buffers */
+    for (int k = BARRIER; k < SPLIT; k++) {
+        call_t call = {.kind = (kind_t)k, .dtype = ACCEL_I32};
+        if (k != BYTES) /* it always gives something to free */
+            CHECK(make_call(c, &call, NULL, NULL) == ACCEL_OK);
+    }
+    CHECK(accel_comm_gatherv(c, NULL, NULL, &p, ACCEL_I32, 3) == ACCEL_OK);
+    for (int i = 0; i < 8; i++)
+        recv[i] = 77;
+    for (int i = 0; i < 7; i++)
+        send[i] = me->rank + i;
+    CHECK(accel_comm_allgatherv(c, some[me->rank] ? send : NULL, recv,
+                                &(accel_parts_t){.counts = some},
+                                ACCEL_I32) == ACCEL_OK);
+    static const int gathered[8] = {0, 1, 2, 3, 3, 4, 77, 77};
+    CHECK(memcmp(recv, gathered, sizeof gathered) == 0);
+    recv[7] = 77;
+    CHECK(accel_comm_reduce_scatterv(c, send, me->rank == 3 ? recv : NULL, last,
+                                     ACCEL_I32, ACCEL_SUM) == ACCEL_OK);
+    for (int i = 0; i < 7 && me->rank == 3; i++)
+        CHECK(recv[i] == 6 + 4 * i);
+    CHECK(recv[7] == 77);
+    int x = 1;
+    CHECK(accel_comm_allreduce(c, &x, &x, 1, ACCEL_I32, ACCEL_SUM) == ACCEL_OK);
+    CHECK(x == 4);
+}
+
+static void counts_of_zero_are_fine(void **state)
+{
+    struct world w = {.size = 4, .run = nothing};
+
+    (void)state;
+    everywhere(&w);
+}
+
+/* ---- case 57: beyond 2^31 ---------------------------------------------------
+ */
+
+#define GI (UINT64_C(1) << 30)
+
+/* A chunk at a time covers each part once, wherever the parts end. */
+static void chunks_cover_long_parts(void **state)
+{
+    static const size_t lengths[] = {2 * GI - 1,     2 * GI,     2 * GI + 5,
+                                     4 * GI - 1,     4 * GI,     4 * GI + 3,
+                                     9 * 2 * GI + 7, 6 * GI / 5, 1};
+    const size_t most = 131072 - 8;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
+        ax_parts_t parts = {.each = lengths[i]};
+        size_t sum = 0, chunks = 0;
+        for (size_t first = 0; first < lengths[i]; first += most) {
+            size_t n = ax_part_in(&parts, 0, first, most);
+            assert_true(n > 0 && n <= most);
+            sum += n;
+            chunks++;
+        }
+        assert_true(sum == lengths[i]);
+        assert_true(chunks == (lengths[i] + most - 1) / most);
+        assert_true(ax_part_in(&parts, 0, lengths[i], most) == 0);
+        assert_true(ax_part_offset(&parts, 3) == 3 * lengths[i]);
+    }
+}
+
+static void tables_hold_long_parts(void **state)
+{
+    struct accel_comm c = {.size = 3};
+    const size_t counts[3] = {6 * GI / 5, 6 * GI / 5, 2 * GI + 5};
+    ax_table_t t;
+
+    (void)state;
+    assert_int_equal(ax_table_make(&c, &(accel_parts_t){.counts = counts},
+                                   ACCEL_F64, "sent", &t),
+                     ACCEL_OK);
+    assert_true(t.bytes[2] == 8 * (2 * GI + 5));
+    assert_true(t.at[2] == 8 * 2 * (6 * GI / 5));
+    assert_true(t.total == t.end && t.total == t.at[2] + t.bytes[2]);
+    assert_int_equal(ax_table_apart(&c, &t), ACCEL_OK);
+    ax_table_free(&t);
+    /* sums that only fit without the sign, or not at all */
+    const size_t wide[3] = {PTRDIFF_MAX, 1, 0}, wider[3] = {SIZE_MAX, 1, 0};
+    assert_int_equal(ax_table_make(&c, &(accel_parts_t){.counts = wide},
+                                   ACCEL_U8, "sent", &t),
+                     ACCEL_ERR_ARG);
+    assert_int_equal(ax_table_make(&c, &(accel_parts_t){.counts = wider},
+                                   ACCEL_U8, "sent", &t),
+                     ACCEL_ERR_ARG);
+}
+
+/* Memory of which only touched pages exist. */
+static char *sparse(size_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    CHECK(p != MAP_FAILED);
+    return p;
+}
+
+/* Parts that begin beyond 2^31 and 2^32. */
+static void places_far_away(rank_of_t *me)
+{
+    const size_t counts[2] = {5, 3}, places[2] = {4 * GI + 3, 2 * GI - 1};
+    accel_parts_t p = {.counts = counts, .places = places};
+    size_t bytes = 5 * GI;
+    char *buffer = sparse(bytes), own[5];
+
+    p.mine = counts[me->rank];
+    memset(own, 'a' + me->rank, sizeof own);
+    CHECK(accel_comm_allgatherv(me->comm, own, buffer, &p, ACCEL_U8) ==
+          ACCEL_OK);
+    CHECK(memcmp(buffer + places[0] - 1, "\0aaaaa", 7) == 0);
+    CHECK(memcmp(buffer + places[1] - 1, "\0bbb", 5) == 0);
+    memset(own, 0, sizeof own);
+    CHECK(accel_comm_scatterv(me->comm, buffer, own, &p, ACCEL_U8, 1) ==
+          ACCEL_OK);
+    CHECK(memcmp(own, me->rank ? "bbb\0" : "aaaaa", me->rank ? 4 : 5) == 0);
+    /* in place: what each keeps for itself and what it swaps */
+    const size_t pair[2] = {2, 2};
+    accel_parts_t swap = {.counts = pair, .places = places};
+    CHECK(accel_comm_alltoallv(me->comm, buffer, &swap, buffer, &swap,
+                               ACCEL_U8) == ACCEL_OK);
+    CHECK(buffer[places[0]] == (me->rank ? 'b' : 'a'));
+    CHECK(buffer[places[1] + 1] == (me->rank ? 'b' : 'a'));
+    CHECK(munmap(buffer, bytes) == 0);
+}
+
+static void parts_may_lie_far_away(void **state)
+{
+    struct world w = {.size = 2, .run = places_far_away};
+
+    (void)state;
+    run_world(&w);
+    w.nodes = apart;
+    if (WITH_UCX)
+        run_world(&w);
+}
+
+/* All of it in earnest: a minute where memory is slow. */
+static void sum_beyond_int(rank_of_t *me)
+{
+    const size_t n = 2 * GI + 5;
+    const size_t at[] = {0, 2 * GI - 1, 2 * GI, n - 1};
+    void *memory;
+
+    CHECK(accel_alloc(me->comm, n, &memory) == ACCEL_OK);
+    int8_t *x = memory;
+    for (size_t i = 0; i < ARRAY_SIZE(at); i++)
+        x[at[i]] = (int8_t)(me->rank + 1 + (int)i);
+    CHECK(accel_comm_allreduce(me->comm, x, x, n, ACCEL_I8, ACCEL_SUM) ==
+          ACCEL_OK);
+    for (size_t i = 0; i < ARRAY_SIZE(at); i++)
+        CHECK(x[at[i]] == (int8_t)(3 + 2 * (int)i));
+    CHECK(x[1] == 0 && x[2 * GI + 1] == 0);
+    CHECK(accel_free(me->comm, memory) == ACCEL_OK);
+}
+
+static size_t free_memory(void)
+{
+    char line[128];
+    unsigned long long kib = 0;
+    FILE *f = fopen("/proc/meminfo", "r");
+
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
+            break;
+    if (f)
+        fclose(f);
+    return (size_t)kib << 10;
+}
+
+static void sums_of_more_than_an_int_holds(void **state)
+{
+    struct world w = {.size = 2, .run = sum_beyond_int};
+
+    (void)state;
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    print_message("not under a sanitizer: it would take too long\n");
+#else
+    if (free_memory() >= 8 * GI)
+        run_world(&w);
+    else
+        print_message("left out: %zu MiB are free, 8192 are needed\n",
+                      free_memory() >> 20);
+#endif
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_ranks_call_is_told),
+        cmocka_unit_test(parts_of_the_same_sum_may_differ),
+        cmocka_unit_test(a_call_that_is_left_out_is_told),
+        cmocka_unit_test(a_second_thread_is_refused),
+        cmocka_unit_test(sizes_that_do_not_fit_are_told),
+        cmocka_unit_test(wrong_arguments_are_told),
+        cmocka_unit_test(counts_of_zero_are_fine),
+        cmocka_unit_test(chunks_cover_long_parts),
+        cmocka_unit_test(tables_hold_long_parts),
+        cmocka_unit_test(parts_may_lie_far_away),
+        cmocka_unit_test(sums_of_more_than_an_int_holds),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
