@@ -54,6 +54,10 @@ if HAVE_MPI
 check_PROGRAMS += tests/multi/mp_mpi
 tests_multi_mp_mpi_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CFLAGS)
 tests_multi_mp_mpi_LDADD = lib/libaccel.la $(MPI_LIBS)
+unit_tests += tests/unit/test_mpi_other
+tests_unit_test_mpi_other_CPPFLAGS = $(unit_cppflags) $(MPI_CFLAGS)
+tests_unit_test_mpi_other_LDFLAGS = -export-dynamic
+tests_unit_test_mpi_other_LDADD = $(unit_ldadd)
 endif
 
 # Without MPI configure says that these are left out.

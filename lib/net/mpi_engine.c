@@ -502,11 +502,29 @@ bool ax_mpi_flush(ax_mpi_t *e, const ax_mpi_net_t *net, uint64_t timeout_ns)
 /* ---- the end ----------------------------------------------------------------
  */
 
+/* MPI is to end with nothing that was sent and not received: heads of ranks
+ * that closed after us have still come. */
+static void drop_late_heads(ax_mpi_t *e)
+{
+    unsigned char room[AX_WIRE_ROOM];
+    MPI_Status status;
+    int there = 0;
+
+    while (e->ready &&
+           MPI_Iprobe(MPI_ANY_SOURCE, 0, e->comm, &there, &status) ==
+               MPI_SUCCESS &&
+           there)
+        if (MPI_Recv(room, (int)sizeof room, MPI_BYTE, status.MPI_SOURCE, 0,
+                     e->comm, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+            return;
+}
+
 void ax_mpi_engines_stop(void)
 {
     for (ax_mpi_t *e = engines; e; e = e->next) {
         (void)ax_mpi_flush(e, NULL, STOP_NS);
         stop_listening(e);
+        drop_late_heads(e);
         ax_life_leave(e->life);
     }
 }

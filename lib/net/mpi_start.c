@@ -190,24 +190,38 @@ static accel_status_t start_mpi(const ax_net_ask_t *ask)
 /* ---- can it be used? --------------------------------------------------------
  */
 
-/* Its first line up to a comma; and whether it is what we were built with:
+/* "Open MPI v4.1.4, package: ..." or "MPICH Version:\t4.0.2\n..." in short. */
+static void tell_release(const char *text)
+{
+    size_t used = 0;
+    char *out = session.about;
+
+    for (; *text && *text != ',' && *text != '\n'; text++) {
+        if (strncmp(text, " Version:", 9) == 0)
+            text += 9;
+        if (used + 1 < sizeof session.about)
+            out[used++] = *text == '\t' ? ' ' : *text;
+    }
+    out[used] = '\0';
+}
+
+/* Which release it is; and whether it is what we were built with:
  * with the names of one MPI and the constants of another all would go wrong. */
 static accel_status_t look_at_library(void)
 {
-    char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    static char text[16384]; /* another MPI's may be longer than ours */
     int length;
 
     MPI_Get_library_version(text, &length);
-    text[strcspn(text, ",\n")] = '\0';
-    snprintf(session.about, sizeof session.about, "%s", text);
-    if (strstr(text, FAMILY))
+    tell_release(text);
+    if (strstr(session.about, FAMILY))
         return ACCEL_OK;
     return ax_mpi_host->fail(ACCEL_ERR_UNSUPPORTED,
                              "net: mpi: the program runs with \"%.80s\", but "
                              "accel_mpi.so was built with " FAMILY
                              "; configure accel with --with-mpi=DIR of the "
                              "program's MPI",
-                             text);
+                             session.about);
 }
 
 static accel_status_t look_at_state(void)

@@ -13,6 +13,9 @@ setup() {
     export ACCEL_SITE_CONF=/dev/null XDG_CONFIG_HOME=$BATS_TEST_TMPDIR
     # What Open MPI leaves of a process that was killed stays in here.
     export OMPI_MCA_btl_vader_backing_directory=$BATS_TEST_TMPDIR
+    # All ranks are to tell their error, not only the first that ends; then
+    # mpirun's own status says nothing.
+    export OMPI_MCA_orte_abort_on_non_zero_status=0
     # What Open MPI and its unloaded parts keep is not ours to judge.
     export ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0"
 }
@@ -94,10 +97,8 @@ all_are_ok() {
     run on 2 "$mpi" serialized
     all_are_ok 2
     run on 2 "$mpi" funneled
-    [[ $status -ne 0 ]]
     all_say 2 -1 '^rank %d: ACCEL_ERR_STATE .*MPI_THREAD_FUNNELED.*SERIALIZED'
     run on 2 "$mpi" single
-    [[ $status -ne 0 ]]
     all_say 2 -1 '^rank %d: ACCEL_ERR_UNSUPPORTED .*MPI_THREAD_SINGLE.*start it'
     # where MPI carries nothing its level does not matter
     MP_NODES=1 run on 2 "$mpi" single
@@ -107,7 +108,6 @@ all_are_ok() {
 @test "MPI_Finalize before the close, and before the start" {
     run on 2 "$mpi" finalize
     all_say 2 -1 '^rank %d: ACCEL_ERR_STATE .*MPI_Finalize.*close accel first'
-    [[ $status -eq 1 ]]
     run on 2 "$mpi" forget
     all_are_ok 2
     run on 2 "$mpi" finalized
@@ -122,12 +122,10 @@ all_are_ok() {
 @test "ranks that disagree are told, and MPI goes on" {
     run on 3 "$mpi" disagree
     all_say 3 -1 '^rank %d: ACCEL_ERR_PROTO .*ranks 0 2: all-reduce.*rank 1: barrier'
-    [[ $status -eq 1 ]]
 }
 
 @test "more processes than ranks are refused" {
     run on 4 "$mpi" fewer
-    [[ $status -ne 0 ]]
     all_say 4 -1 '^rank %d: ACCEL_ERR_UNSUPPORTED .*has 4 processes, the job 2'
 }
 
