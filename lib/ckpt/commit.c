@@ -151,6 +151,17 @@ static void withdraw(const char *dir, const char *name)
     ax_commit_remove(dir, name);
 }
 
+static accel_status_t not_renamed(const char *from, const char *to, int err)
+{
+    if (err == ENOTEMPTY || err == EEXIST)
+        return ax_fail(ACCEL_ERR_STATE,
+                       "ckpt: %s has appeared during this save: give each job "
+                       "that runs at one time a directory of its own",
+                       to);
+    return ax_fail_sys(ACCEL_ERR_IO, err, "ckpt: %s: cannot rename to %s", from,
+                       to);
+}
+
 accel_status_t ax_commit_publish(const char *dir, const char *temp,
                                  uint64_t step)
 {
@@ -165,8 +176,7 @@ accel_status_t ax_commit_publish(const char *dir, const char *temp,
     if ((st = ax_fsync_dir(from)) != ACCEL_OK)
         return st;
     if (rename(from, to) != 0)
-        return ax_fail_sys(ACCEL_ERR_IO, errno, "ckpt: %s: cannot rename to %s",
-                           from, to);
+        return not_renamed(from, to, errno);
     if ((st = ax_fsync_dir(dir)) == ACCEL_OK)
         return ACCEL_OK;
     /* There, but perhaps not after a crash: not what was promised. */

@@ -539,6 +539,22 @@ static void the_parent_of_a_new_directory_is_synced(void **state)
     assert_string_equal(synced, dir);
 }
 
+/* Of two jobs that save one step at one time the slower one is told. */
+static void a_step_that_appears_during_a_save_stays(void **state)
+{
+    uint64_t step;
+    char temp[128];
+
+    (void)state;
+    assert_int_equal(ax_commit_begin(dir, 7, 0, temp), ACCEL_OK);
+    assert_int_equal(small_save(7, 0), ACCEL_OK);
+    assert_int_equal(ax_commit_publish(dir, temp, 7), ACCEL_ERR_STATE);
+    assert_says("step-00000007 has appeared during this save");
+    ax_commit_remove(dir, temp);
+    assert_int_equal(small_load(dir, &step), ACCEL_OK);
+    assert_int_equal(step, 7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -555,6 +571,7 @@ int main(void)
         TEST(a_damaged_step_makes_way),
         TEST(leftovers_are_swept),
         TEST(the_parent_of_a_new_directory_is_synced),
+        TEST(a_step_that_appears_during_a_save_stays),
         TEST(modes_follow_the_umask),
         TEST(bad_calls_are_refused),
         TEST(bad_reads_are_refused),
