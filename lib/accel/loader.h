@@ -2,7 +2,10 @@
  * Data: a dataset gives samples by index, a loader gives this rank's batches.
  * The order of an epoch is a pure function of (seed, epoch, position); which
  * rank sees which position is a pure function of (samples, batch size, ranks).
- * The loader knows rank and size as two numbers and never communicates.
+ * The loader knows rank and size as two numbers. Once accel_prepare() has it,
+ * it tells the other ranks when a batch cannot be read, and with `dispatch`
+ * rank 0's loader gives the others their rows; beside that it does not
+ * communicate.
  */
 #ifndef ACCEL_LOADER_H
 #define ACCEL_LOADER_H
@@ -162,7 +165,7 @@ typedef struct accel_batch {
     size_t count; /* samples in it */
     size_t nfields;
     void *const *data;     /* data[f]: count * fields[f].count elements,
-                              aligned to 64 bytes */
+                              aligned as `align` says */
     const uint64_t *index; /* index[i]: which sample row i is */
     uint64_t number;       /* batches of this rank before it in the epoch */
     uint64_t epoch;
@@ -191,7 +194,16 @@ ACCEL_API accel_status_t accel_loader_set_rank(accel_loader_t *loader, int rank,
 /*
  * The next batch of this rank. ACCEL_END when the epoch is over: the next
  * call then starts the next epoch. ACCEL_ERR_IO when the dataset cannot be
- * read: the text names the sample. Local.
+ * read: the text names the batch, and file or sample; so do ACCEL_ERR_CORRUPT,
+ * ACCEL_ERR_UNSUPPORTED, ACCEL_ERR_ARG (what the program's own functions gave)
+ * and ACCEL_ERR_NOMEM.
+ *
+ * After such an error the same batch is tried again by the next call, unless
+ * the loader was prepared on several ranks: then all of them fail alike, in
+ * their next call of this or of any collective, with this status and text
+ * behind "rank R on NODE: ", and can only close.
+ *
+ * Local but for that; with `dispatch` collective.
  */
 ACCEL_API accel_status_t accel_loader_next(accel_loader_t *loader,
                                            accel_batch_t *batch);

@@ -15,6 +15,19 @@
  */
 accel_status_t ax_comm_agree(accel_comm_t *comm, accel_status_t mine);
 
+/*
+ * This rank cannot go on, and says why: its record is in place. What the
+ * others call next, or wait in, ends with this status and text, prefixed
+ * "rank R on NODE: ", and the communicator refuses further use as after any
+ * fault. What all have entered already comes to its end. Nothing happens in a
+ * world of one. Local; returns `status`, with the record as it was.
+ */
+accel_status_t ax_comm_fail(accel_comm_t *comm, accel_status_t status);
+
+/* Has a rank failed, as far as that is known here? Its fault, or ACCEL_OK.
+ * Local and quick. */
+accel_status_t ax_comm_check(accel_comm_t *comm);
+
 /* X(NAME, text) of public calls that are made of several operations */
 #define AX_WHERE_LIST(X)                                                       \
     X(NOWHERE, "")                                                             \

@@ -327,6 +327,9 @@ void ax_calls_text(const accel_comm_t *c, const ax_call_t *calls, int count,
 void ax_queue_drain(accel_comm_t *c);
 void ax_queue_close(accel_comm_t *c);
 
+/* Is nothing in it, and nothing being carried out? */
+bool ax_queue_idle(accel_comm_t *c);
+
 /* ---- args.c ----------------------------------------------------------------
  */
 

@@ -94,8 +94,12 @@ void ax_inter_close(accel_comm_t *c)
     if (!x)
         return;
     if (x->net) {
-        if (x->listening && c->seg)
+        if (x->listening && c->seg) {
+            /* a fault that was none of its calls' */
+            if (ax_fault_there(c) || ax_fault_ahead(c))
+                ax_inter_tell(c, &c->seg->head->fault);
             ax_news_left(c);
+        }
         for (int i = 0; i < x->nmoves; i++)
             x->net->ops->cancel(x->net->self, &x->moves[i].req);
         for (int k = 0; k < x->nodes; k++)

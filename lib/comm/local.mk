@@ -29,6 +29,7 @@ lib_libaccel_core_la_SOURCES += \
 	lib/comm/plan_priv.h \
 	lib/comm/reduce.c \
 	lib/comm/request.c \
+	lib/comm/share.c \
 	lib/comm/scatter.c \
 	lib/comm/split.c \
 	lib/comm/start.c \

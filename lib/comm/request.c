@@ -144,6 +144,19 @@ void ax_queue_drain(accel_comm_t *c)
     pthread_mutex_unlock(&lock);
 }
 
+bool ax_queue_idle(accel_comm_t *c)
+{
+    ax_queue_t *q = c->queue;
+    bool idle;
+
+    if (!q)
+        return true;
+    pthread_mutex_lock(&lock);
+    idle = !q->first && !q->running;
+    pthread_mutex_unlock(&lock);
+    return idle;
+}
+
 void ax_queue_close(accel_comm_t *c)
 {
     ax_queue_t *q = c->queue;

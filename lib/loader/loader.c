@@ -221,6 +221,20 @@ static void hold(accel_loader_t *l, const ax_slot_t *slot)
         l->length = l->next; /* news for a stream only */
 }
 
+/* The same batch is tried again, where there is only one rank. */
+static accel_status_t give_up(accel_loader_t *l, accel_status_t st)
+{
+    accel_error_t error;
+
+    ax_error_get(&error);
+    ax_ring_pause(&l->ring);
+    l->holding = false;
+    ax_error_set(&error);
+    if (!l->watch.failed || ax_deals(l))
+        return st;
+    return l->watch.failed(l->watch.context, st);
+}
+
 accel_status_t accel_loader_next(accel_loader_t *loader, accel_batch_t *batch)
 {
     accel_loader_t *l = loader;
@@ -230,16 +244,15 @@ accel_status_t accel_loader_next(accel_loader_t *loader, accel_batch_t *batch)
     *batch = (accel_batch_t){0};
     if (!loader)
         return ax_fail_null(__func__, "loader");
+    if (l->watch.check && (st = l->watch.check(l->watch.context)) != ACCEL_OK)
+        return st;
     if (l->next >= l->length)
         return end_epoch(l);
     st = ax_deals(l) ? ax_deal_get(l, &slot) : ax_ring_get(l, l->next, &slot);
     if (st == ACCEL_OK && slot->over)
         return end_epoch(l);
-    if (st != ACCEL_OK) { /* the same batch is tried again */
-        ax_ring_pause(&l->ring);
-        l->holding = false;
-        return st;
-    }
+    if (st != ACCEL_OK)
+        return give_up(l, st);
     hold(l, slot);
     *batch = (accel_batch_t){.count = slot->count,
                              .nfields = accel_dataset_fields(l->dataset, NULL),
@@ -328,6 +341,11 @@ uint64_t ax_loader_hash(const accel_loader_t *loader)
                               (uint64_t)o->dispatch << 2};
 
     return ax_hash(numbers, sizeof numbers, 1);
+}
+
+void ax_loader_set_watch(accel_loader_t *loader, const ax_watch_t *watch)
+{
+    loader->watch = *watch;
 }
 
 void ax_loader_set_owner(accel_loader_t *loader,

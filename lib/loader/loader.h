@@ -49,6 +49,20 @@ typedef struct ax_scatter {
 
 void ax_loader_set_scatter(accel_loader_t *loader, const ax_scatter_t *how);
 
+/*
+ * Who hears of the trouble that accel_loader_next() has with a batch, and has
+ * the last word on the status: `failed`; and who says beforehand that another
+ * rank is in trouble: `check`. With `dispatch` rank 0's trouble is passed on
+ * with the batch, so that only `check` is called.
+ */
+typedef struct ax_watch {
+    accel_status_t (*check)(void *context);
+    accel_status_t (*failed)(void *context, accel_status_t status);
+    void *context;
+} ax_watch_t;
+
+void ax_loader_set_watch(accel_loader_t *loader, const ax_watch_t *watch);
+
 /* Whom accel_loader_destroy() tells; NULL: nobody. */
 void ax_loader_set_owner(accel_loader_t *loader,
                          void (*gone)(void *context,

@@ -287,10 +287,22 @@ static accel_status_t scatter_from_main(void *context, const void *all,
     return st;
 }
 
+/* What one rank cannot read, none can go on without. */
+static accel_status_t tell_others(void *context, accel_status_t st)
+{
+    return ax_comm_fail(((accel_t *)context)->comm, st);
+}
+
+static accel_status_t check_others(void *context)
+{
+    return ax_comm_check(((accel_t *)context)->comm);
+}
+
 void ax_untie_loader(accel_loader_t *loader)
 {
     ax_loader_set_owner(loader, NULL, NULL);
     ax_loader_set_scatter(loader, &(ax_scatter_t){0});
+    ax_loader_set_watch(loader, &(ax_watch_t){0});
 }
 
 static accel_status_t tie_loader(accel_t *accel, accel_loader_t *loader)
@@ -313,6 +325,9 @@ static accel_status_t tie_loader(accel_t *accel, accel_loader_t *loader)
     st = accel_loader_set_rank(loader, accel_rank(accel), accel_size(accel));
     if (st != ACCEL_OK || (st = check_length(accel, loader)) != ACCEL_OK)
         return st;
+    ax_loader_set_watch(loader, &(ax_watch_t){.check = check_others,
+                                              .failed = tell_others,
+                                              .context = accel});
     ax_loader_set_owner(loader, loader_gone, accel);
     accel->loaders[accel->nloaders++] = loader;
     return ACCEL_OK;

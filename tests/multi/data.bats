@@ -131,6 +131,44 @@ EOF
     [[ $(grep -c 'batch 2 of epoch 0' <<<"$output") -eq 2 ]]
 }
 
+# kind rank threads nodes file's name: all four ranks have the error of RANK
+trouble() {
+    local kind=$1 rank=$2 threads=$3 nodes=$4 what=$5
+    mkdir -p 0 1 2 3
+    [[ ! -e whole.$kind ]] || for r in 0 1 2 3; do
+        cp "whole.$kind" "$r/x.$kind"
+    done
+    run on 4 "$nodes" trouble "$kind" "$rank" "$threads"
+    echo "$kind, rank $rank, $threads threads, $nodes nodes: $status: $output"
+    [[ $status -eq 0 ]]
+    [[ $(grep -c "^rank [0-3]: .*dataset: .*$what" <<<"$output") -eq 4 ]]
+    for r in 0 1 2 3; do
+        local by="rank $rank on "
+        [[ $r -ne $rank ]] || by="loader: "
+        grep -q "^rank $r: $by" <<<"$output"
+    done
+}
+
+@test "what one rank cannot read is an error on all, the same" {
+    /usr/bin/python3 - <<'EOF'
+import h5py, numpy
+x = numpy.arange(64, dtype="u8")
+numpy.save("whole.npy", x)
+with h5py.File("whole.h5", "w") as f:
+    f["x"] = x
+with h5py.File("whole.packed", "w") as f:
+    f.create_dataset("x", data=x, chunks=(5,), compression="gzip")
+EOF
+    trouble npy 3 0 1 "3/x.npy: had 640 bytes"
+    trouble npy 0 2 2 "0/x.npy: had 640 bytes"
+    trouble h5 2 2 1 "2/x.h5: had "
+    trouble packed 1 1 2 "1/x.packed: had "
+    trouble callback 1 0 1 "reading 2 samples"
+    trouble callback 3 2 2 "reading 2 samples"
+    trouble stream 0 0 1 "reading the stream"
+    trouble stream 3 2 2 "reading the stream"
+}
+
 @test "rows of unequal number, bytes, means" {
     program=$top_builddir/tests/multi/mp_results
     in_shapes pad "1 1" "2 1" "4 2"

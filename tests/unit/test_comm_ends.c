@@ -114,6 +114,58 @@ static void one_waits_in_vain(rank_of_t *me)
     CHECK(strstr(accel_last_error()->text, "comm: rank 2 on ") != NULL);
 }
 
+/* Rank 1 is in trouble between two calls: the others are through with the one
+ * before, and hear of it in the next, or when they ask. */
+static void one_cannot_go_on(rank_of_t *me)
+{
+    const char *text = accel_last_error()->text;
+    accel_status_t st;
+
+    CHECK(accel_comm_barrier(me->comm) == ACCEL_OK);
+    CHECK(ax_comm_check(me->comm) <= ACCEL_OK);
+    if (me->rank == 1) {
+        st = ax_comm_fail(me->comm, ax_fail(ACCEL_ERR_IO, "data: /x: gone"));
+        CHECK(st == ACCEL_ERR_IO && strcmp(text, "data: /x: gone") == 0);
+    }
+    CHECK(accel_comm_barrier(me->comm) == ACCEL_ERR_IO);
+    CHECK(strstr(text, "rank 1 on ") == text);
+    CHECK(strstr(text, ": data: /x: gone") != NULL);
+    CHECK(ax_comm_check(me->comm) == ACCEL_ERR_IO);
+    CHECK(ax_comm_fail(me->comm, ax_fail(ACCEL_ERR_ARG, "later")) ==
+          ACCEL_ERR_ARG);
+    CHECK(strcmp(text, "later") == 0);
+    CHECK(accel_comm_barrier(me->comm) == ACCEL_ERR_IO);
+}
+
+/* It tells why and leaves at once. */
+static void one_says_why_it_leaves(rank_of_t *me)
+{
+    CHECK(accel_comm_barrier(me->comm) == ACCEL_OK);
+    if (me->rank == 2) {
+        ax_comm_fail(me->comm, ax_fail(ACCEL_ERR_CORRUPT, "data: bad"));
+        accel_comm_close(me->comm);
+        me->comm = NULL;
+        return;
+    }
+    CHECK(accel_comm_barrier(me->comm) == ACCEL_ERR_CORRUPT);
+    CHECK(strstr(accel_last_error()->text, "rank 2 on ") != NULL);
+}
+
+static void one_alone_goes_on(rank_of_t *me)
+{
+    CHECK(ax_comm_fail(me->comm, ax_fail(ACCEL_ERR_IO, "x")) == ACCEL_ERR_IO);
+    CHECK(ax_comm_check(me->comm) == ACCEL_OK);
+    CHECK(accel_comm_barrier(me->comm) == ACCEL_OK);
+}
+
+static void alone(void **state)
+{
+    struct world w = {.size = 1, .run = one_alone_goes_on};
+
+    (void)state;
+    run_world(&w);
+}
+
 /* Node 1 waits for rank 0, and this one for node 1: its last call is said,
  * not that of rank 0. */
 static void who_waits_for_us_is_named_rightly(rank_of_t *me)
@@ -139,8 +191,10 @@ static void who_waits_for_us_is_named_rightly(rank_of_t *me)
 static void waits_end(void **state)
 {
     struct world w = {.size = 3, .spec = "timeout=1"};
-    const rank_fn tries[] = {one_is_late, one_leaves, all_leave_in_any_order,
-                             one_is_behind, one_waits_in_vain};
+    const rank_fn tries[] = {
+        one_is_late,           one_leaves,        all_leave_in_any_order,
+        one_is_behind,         one_waits_in_vain, one_cannot_go_on,
+        one_says_why_it_leaves};
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(tries); i++) {
@@ -161,6 +215,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waits_end),
+        cmocka_unit_test(alone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
