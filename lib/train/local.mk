@@ -53,6 +53,10 @@ cluster_tests += tests/cluster/train.bats
 check_PROGRAMS += tests/multi/mp_data tests/multi/mp_results
 tests_multi_mp_data_SOURCES = tests/multi/mp_data.c tests/multi/mp_rig.h
 tests_multi_mp_data_LDADD = lib/libaccel.la
+check_PROGRAMS += tests/multi/mp_trouble
+tests_multi_mp_trouble_SOURCES = tests/multi/mp_trouble.c \
+	tests/multi/mp_rig.h
+tests_multi_mp_trouble_LDADD = lib/libaccel.la
 tests_multi_mp_results_SOURCES = tests/multi/mp_results.c \
 	tests/multi/mp_rig.h
 tests_multi_mp_results_LDADD = lib/libaccel.la

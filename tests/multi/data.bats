@@ -1,4 +1,5 @@
-# Data and results on several ranks: mp_data.c and mp_results.c hold the cases.
+# Data and results on several ranks: mp_data.c, mp_trouble.c and mp_results.c
+# hold the cases.
 
 bats_require_minimum_version 1.5.0
 
@@ -80,6 +81,7 @@ in_shapes() {
 }
 
 @test "what ranks give unlike is named on all" {
+    program=$top_builddir/tests/multi/mp_trouble
     run on 3 1 unlike
     echo "$output"
     [[ $status -eq 0 ]]
@@ -138,7 +140,8 @@ trouble() {
     [[ ! -e whole.$kind ]] || for r in 0 1 2 3; do
         cp "whole.$kind" "$r/x.$kind"
     done
-    run on 4 "$nodes" trouble "$kind" "$rank" "$threads"
+    program=$top_builddir/tests/multi/mp_trouble
+    run on 4 "$nodes" "$kind" "$rank" "$threads"
     echo "$kind, rank $rank, $threads threads, $nodes nodes: $status: $output"
     [[ $status -eq 0 ]]
     [[ $(grep -c "^rank [0-3]: .*dataset: .*$what" <<<"$output") -eq 4 ]]
