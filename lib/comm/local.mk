@@ -85,13 +85,15 @@ tests_unit_test_comm_ends_LDADD = $(unit_ldadd)
 dist_man_MANS += man/accel_comm.3 man/accel_comm_allgatherv.3 \
 	man/accel_comm_reduce.3 man/accel_comm_split.3 man/accel_request.3
 
-multi_tests += tests/multi/comm.bats
+multi_tests += tests/multi/comm.bats tests/multi/collectives.bats
 cluster_tests += tests/cluster/comm.bats
 multi_tests += tests/multi/ways.bats
 check_PROGRAMS += tests/multi/mp_comm tests/multi/mp_die tests/multi/mp_ways
 tests_multi_mp_ways_CPPFLAGS = $(core_cppflags)
 tests_multi_mp_ways_LDADD = lib/libaccel_core.la
 tests_multi_mp_comm_SOURCES = tests/multi/mp_comm.c tests/multi/sweep.c \
+	tests/multi/bits.c tests/multi/bits.h tests/multi/product.c \
+	tests/multi/product.h \
 	tests/multi/sweep.h tests/multi/element.h tests/multi/mp_start.h
 tests_multi_mp_comm_CPPFLAGS = $(core_cppflags) -I$(top_srcdir)/tests
 tests_multi_mp_comm_LDADD = lib/libaccel_core.la

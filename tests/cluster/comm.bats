@@ -123,3 +123,13 @@ END
         return 1
     }
 }
+
+@test "a sample of all operations between nodes, and on parts of the job" {
+    inside 3 <<'END'
+srun -N3 -n5 -m cyclic "$comm" product 30
+END
+    [[ $status -eq 0 && $output == *"tried: "*"ok: 5 ranks on 3 nodes, ucx"* ]] || {
+        echo "$output"
+        return 1
+    }
+}
