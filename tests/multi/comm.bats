@@ -167,6 +167,23 @@ or its node did\\)"
     done
 }
 
+@test "started operations and those of a part end as well" {
+    local nodes how
+    for nodes in 1 2 4; do
+        for how in kill exit0 close; do
+            MP_START=1 run on 4 "$nodes" "$die" $how 2
+            all_name 4 2 "$nodes" "(is gone|has left)"
+        done
+        MP_PART=1 run on 4 "$nodes" "$die" segv 1
+        all_name 4 1 "$nodes" "is gone"
+        MP_START=1 MP_PART=1 run on 4 "$nodes" "$die" random 2
+        all_name 4 2 "$nodes" "is gone"
+    done
+    # one that is stopped only delays
+    MP_START=1 run on 4 2 "$die" stop 1 2
+    [[ $status -eq 0 && $output == *fine* ]]
+}
+
 @test "a child that keeps the descriptors does not hide a death" {
     local nodes
     for nodes in 1 2 4; do

@@ -140,6 +140,23 @@ static void end_here(void)
         kill_me_later(SIGSTOP);
 }
 
+/* With MP_START each sum is started between two others, and waited for. */
+static accel_status_t sum_of(float *x, size_t count)
+{
+    accel_op_t op = forced ? ACCEL_MAX : ACCEL_SUM;
+    accel_request_t *reqs[3] = {NULL};
+    accel_status_t st;
+
+    if (!getenv("MP_START"))
+        return accel_comm_allreduce(comm, x, x, count, ACCEL_F32, op);
+    if ((st = accel_comm_barrier_start(comm, &reqs[0])) != ACCEL_OK ||
+        (st = accel_comm_allreduce_start(comm, x, x, count, ACCEL_F32, op,
+                                         &reqs[1])) != ACCEL_OK ||
+        (st = accel_comm_barrier_start(comm, &reqs[2])) != ACCEL_OK)
+        return st;
+    return accel_request_wait_all(reqs, 3);
+}
+
 static accel_status_t round_of(int i)
 {
     static float big[70000];
@@ -151,8 +168,7 @@ static accel_status_t round_of(int i)
         big[k] = (float)(rank + i % 5);
     if (i % 4 == 3)
         return accel_comm_barrier(comm);
-    st = accel_comm_allreduce(comm, big, big, count, ACCEL_F32,
-                              forced ? ACCEL_MAX : ACCEL_SUM);
+    st = sum_of(big, count);
     float want = (float)(size * (size - 1) / 2 + size * (i % 5));
     if (forced)
         want = (float)(size - 1 + i % 5);
@@ -201,9 +217,24 @@ static void take_way(const char *name)
     forced = true;
 }
 
+/* With MP_PART all of it happens in a part, whose ranks count down. */
+static accel_comm_t *take_part(accel_comm_t *world)
+{
+    accel_comm_t *part;
+
+    if (!getenv("MP_PART"))
+        return world;
+    if (accel_comm_split(world, 0, -rank, &part) != ACCEL_OK) {
+        fprintf(stderr, "%s\n", accel_last_error()->text);
+        exit(1);
+    }
+    return part;
+}
+
 int main(int argc, char **argv)
 {
     accel_settings_t *settings;
+    accel_comm_t *world;
     accel_job_t *job;
 
     if (argc < 3)
@@ -212,14 +243,15 @@ int main(int argc, char **argv)
     seconds = argc > 3 ? atof(argv[3]) : 1;
     if (accel_settings_load(NULL, &settings) != ACCEL_OK ||
         accel_job_open(settings, mp_oob(), &job) != ACCEL_OK ||
-        accel_comm_open(job, settings, &comm) != ACCEL_OK) {
+        accel_comm_open(job, settings, &world) != ACCEL_OK) {
         fprintf(stderr, "%s\n", accel_last_error()->text);
         return 1;
     }
     if (getenv("MP_DEBUG"))
-        ax_log_setup(AX_LOG_DEBUG, accel_comm_rank(comm), "");
-    rank = accel_comm_rank(comm);
-    size = accel_comm_size(comm);
+        ax_log_setup(AX_LOG_DEBUG, accel_comm_rank(world), "");
+    rank = accel_comm_rank(world);
+    size = accel_comm_size(world);
+    comm = take_part(world);
     take_way(getenv("MP_WAY"));
     if (strcmp(mode, "before") == 0 && rank == atoi(argv[2]))
         nap(seconds);
@@ -232,7 +264,9 @@ int main(int argc, char **argv)
     if (rc == 0 && rank == 0)
         printf("fine\n");
     fflush(stdout);
-    accel_comm_close(comm);
+    if (comm != world)
+        accel_comm_close(comm);
+    accel_comm_close(world);
     accel_job_close(job);
     accel_settings_free(settings);
     mp_end(rc == 0);
