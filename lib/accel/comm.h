@@ -250,6 +250,48 @@ ACCEL_API accel_status_t accel_comm_alltoallv(
     const accel_parts_t *from, accel_dtype_t dtype);
 
 /*
+ * From rank to rank: `count` elements to rank `dest`, which receives them from
+ * `source` with the same `tag` (0 and above). Only these two take part.
+ * Messages from one rank with one tag are received in the order in which they
+ * were sent. accel_comm_send() returns when the receiver has the message, or
+ * has taken it in while it waited for something else; accel_comm_recv() when
+ * the message is in `data`, whose elements beyond it are left as they were.
+ *
+ * ACCEL_ERR_PROTO, on both ranks: the message is longer than `count` or of
+ * another type (the text has both calls); ACCEL_ERR_PEER: the other rank died
+ * or has left; ACCEL_ERR_TIMEOUT.
+ */
+ACCEL_API accel_status_t accel_comm_send(accel_comm_t *comm, const void *data,
+                                         size_t count, accel_dtype_t dtype,
+                                         int dest, int tag);
+ACCEL_API accel_status_t accel_comm_recv(accel_comm_t *comm, void *data,
+                                         size_t count, accel_dtype_t dtype,
+                                         int source, int tag);
+
+/* What accel_comm_sendrecv() sends, and what it receives. */
+typedef struct accel_outgoing {
+    const void *data;
+    size_t count;
+    accel_dtype_t dtype;
+    int dest;
+    int tag;
+} accel_outgoing_t;
+
+typedef struct accel_incoming {
+    void *data;
+    size_t count;
+    accel_dtype_t dtype;
+    int source;
+    int tag;
+} accel_incoming_t;
+
+/* Both at once, so that ranks that exchange messages never wait for each
+ * other; the two memories must not overlap. */
+ACCEL_API accel_status_t accel_comm_sendrecv(accel_comm_t *comm,
+                                             const accel_outgoing_t *send,
+                                             const accel_incoming_t *recv);
+
+/*
  * Memory that all ranks of the node can reach, zeroed and aligned to 4096
  * bytes: collectives on it copy nothing. Collective on the communicator: same
  * order, same size. The memory is this rank's own to read and write between

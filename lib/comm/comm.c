@@ -94,6 +94,7 @@ void ax_comm_destroy(accel_comm_t *c)
         return;
     if (c->seg) {
         ax_heap_fini(c);
+        ax_pairs_fini(c);
         ax_seg_close(c->seg);
     }
     free(c->queue); /* in a child of fork(), which has no such thread */

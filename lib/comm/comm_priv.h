@@ -40,6 +40,9 @@
     X(ALLOC, "accel_alloc")                                                    \
     X(FREE, "accel_free")                                                      \
     X(AGREE, "agreement")                                                      \
+    X(SEND, "send")                                                            \
+    X(RECV, "receive")                                                         \
+    X(SENDRECV, "send and receive")                                            \
     X(GATHER_BYTES, "all-gather of bytes")
 
 typedef enum ax_call_kind {
@@ -60,8 +63,10 @@ typedef struct ax_block {
     char *base;      /* rank r's part begins at base + r * stride */
 } ax_block_t;
 
-/* What the leader of a node tells the others' leaders (inter.c). */
+/* What goes between the nodes (inter_priv.h), and from rank to rank
+ * (pair_priv.h). */
 typedef struct ax_inter ax_inter_t;
+typedef struct ax_pairs ax_pairs_t;
 
 struct accel_comm {
     accel_job_t *job;
@@ -80,6 +85,7 @@ struct accel_comm {
     ax_seg_t *seg;
     const void **sources; /* room for one pointer for each rank of the node */
     ax_inter_t *inter;    /* of several nodes only */
+    ax_pairs_t *pairs;    /* once a message was sent or received */
     int rails; /* ranks of a node that carry data: as many as each node has */
     uint64_t timeout_ns;
     atomic_bool busy; /* a thread is inside */
@@ -243,6 +249,8 @@ static inline bool ax_is_inline(const accel_comm_t *c, size_t bytes)
 /* ---- wait.c -----------------------------------------------------------------
  */
 
+#define AX_WAIT_RANKS 2
+
 typedef struct ax_wait {
     unsigned tries;
     uint64_t began_ns, said_ns, dead_ns, ahead_ns;
@@ -251,6 +259,9 @@ typedef struct ax_wait {
     uint64_t arrived;  /* they must have arrived so often, or 0 */
     uint64_t released; /* local rank 0 must have let go so often, or 0 */
     const bool *nodes; /* these nodes must send something, or NULL */
+    const int *ranks;  /* AX_WAIT_RANKS, or -1: that one sends to and receives
+                        * from; or NULL */
+    uint64_t broken_ns; /* the way to one of them was found broken */
 } ax_wait_t;
 
 /*
@@ -394,6 +405,29 @@ accel_status_t ax_inter_connect(accel_comm_t *c, int rank, const void *address,
 void ax_inter_settle(accel_comm_t *c);
 void ax_inter_close(accel_comm_t *c);
 const char *ax_inter_about(const accel_comm_t *c);
+
+/* Remembers where a rank can be reached, for messages from rank to rank. */
+accel_status_t ax_inter_note(accel_comm_t *c, int rank, const void *address,
+                             size_t bytes);
+/* Connects to it unless that was done before. */
+accel_status_t ax_inter_reach(accel_comm_t *c, int rank);
+
+/* ---- pair.c
+ * ------------------------------------------------------------------
+ */
+
+/* Before the transport is closed: says that this rank leaves. */
+void ax_pairs_left(accel_comm_t *c);
+/* After it. */
+void ax_pairs_fini(accel_comm_t *c);
+/* Has `rank` said so? */
+bool ax_pairs_has_left(const accel_comm_t *c, int rank);
+/* Does `wait` still want something of this rank of the node? It may have
+ * answered and left since. */
+bool ax_pairs_await(const accel_comm_t *c, const ax_wait_t *wait, int rank);
+/* "rank 1 on n2 (last: barrier #4)", for whom `wait` is. */
+void ax_pairs_late(const accel_comm_t *c, const ax_wait_t *wait, char *text,
+                   size_t room);
 
 /* Leaders: compares calls and outcomes; the verdict goes into the segment.
  * `call`: this node's, of the first rank without a fault of its own. */

@@ -27,15 +27,15 @@ static accel_status_t start_moves(accel_comm_t *c)
         ax_move_t *m = &x->moves[i];
         if (m->recv)
             st = ops->recv(x->net->self,
-                           ax_inter_tag(x, false, m->node, x->step),
+                           ax_inter_tag(x, AX_TAG_DATA, m->node, x->step),
                            ~UINT64_C(0), m->data, m->bytes, &m->req);
     }
     for (int i = 0; i < x->nmoves && st == ACCEL_OK; i++) {
         ax_move_t *m = &x->moves[i];
         if (!m->recv)
             st = ops->send(x->net->self, ax_rail_rank(c, m->node),
-                           ax_inter_tag(x, false, c->node, x->step), m->data,
-                           m->bytes, &m->req);
+                           ax_inter_tag(x, AX_TAG_DATA, c->node, x->step),
+                           m->data, m->bytes, &m->req);
     }
     if (st == ACCEL_OK)
         return st;

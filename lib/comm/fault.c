@@ -26,8 +26,14 @@ const char *ax_call_name(int kind)
 
 const char *ax_last_text(uint64_t last, char *buffer, size_t bytes)
 {
+    int kind = AX_LAST_KIND(last);
+    bool between = kind == AX_CALL_SEND || kind == AX_CALL_RECV ||
+                   kind == AX_CALL_SENDRECV;
+
     if (last == 0)
         snprintf(buffer, bytes, "nothing yet");
+    else if (between) /* the number is that of the collective before it */
+        snprintf(buffer, bytes, "%s", ax_call_name(kind));
     else
         snprintf(buffer, bytes, "%s #%llu", ax_call_name(AX_LAST_KIND(last)),
                  (unsigned long long)AX_LAST_SEQ(last));
@@ -247,7 +253,9 @@ accel_status_t ax_raise_late(accel_comm_t *c, const ax_wait_t *wait)
         text, sizeof text, "comm: waited %g s in %s for ",
         (double)c->timeout_ns / 1e9,
         ax_last_text(AX_LAST(c->call.kind, c->call.seq), call, sizeof call));
-    if (wait->nodes)
+    if (wait->ranks)
+        ax_pairs_late(c, wait, text, sizeof text);
+    else if (wait->nodes)
         ax_inter_late(c, wait, text, sizeof text);
     else if (!wait->released)
         append_missing(c, wait, text, sizeof text);

@@ -6,10 +6,11 @@
 
 #define CLOSE_NS 2000000000u
 
-uint64_t ax_inter_tag(const ax_inter_t *x, bool news, int node, uint32_t step)
+uint64_t ax_inter_tag(const ax_inter_t *x, ax_tag_t kind, int from,
+                      uint32_t step)
 {
-    return x->nonce << 48 | (uint64_t)news << 44 |
-           ((uint64_t)node & 0xfffff) << 24 | (step & 0xffffff);
+    return x->nonce << 48 | (uint64_t)kind << 44 |
+           ((uint64_t)from & 0xfffff) << 24 | (step & 0xffffff);
 }
 
 /* ---- open and close ---------------------------------------------------------
@@ -31,9 +32,11 @@ static accel_status_t make_inter(accel_comm_t *c)
     x->src = calloc(n, sizeof *x->src);
     x->parts = calloc(n + 1, sizeof *x->parts);
     x->steps = calloc(2 * n + 8, sizeof *x->steps); /* ax_plan_most() */
+    x->reached = calloc((size_t)c->size, sizeof *x->reached);
+    x->addresses = calloc((size_t)c->size, sizeof *x->addresses);
     x->forced = -1;
-    if (!x->peers || !x->moves || !x->awaited || !x->heads || !x->src ||
-        !x->steps || !x->parts)
+    if (!x->reached || !x->addresses || !x->peers || !x->moves || !x->awaited ||
+        !x->heads || !x->src || !x->steps || !x->parts)
         return ax_fail(ACCEL_ERR_NOMEM, "comm: no memory for %zu nodes", n);
     for (size_t k = 0; k < n; k++)
         x->peers[k].waits_for = -1;
@@ -77,7 +80,37 @@ accel_status_t ax_inter_connect(accel_comm_t *c, int rank, const void *address,
 {
     ax_net_t *net = c->inter->net;
 
+    c->inter->reached[rank] = true;
     return net->ops->connect(net->self, rank, address, bytes);
+}
+
+accel_status_t ax_inter_note(accel_comm_t *c, int rank, const void *address,
+                             size_t bytes)
+{
+    ax_address_t *to = malloc(sizeof *to + bytes);
+
+    if (!to)
+        return ax_fail(ACCEL_ERR_NOMEM, "comm: no memory for %d addresses",
+                       c->size);
+    to->bytes = bytes;
+    memcpy(to->data, address, bytes);
+    free(c->inter->addresses[rank]);
+    c->inter->addresses[rank] = to;
+    return ACCEL_OK;
+}
+
+accel_status_t ax_inter_reach(accel_comm_t *c, int rank)
+{
+    const ax_address_t *to = c->inter->addresses[rank];
+    char who[96];
+
+    if (c->inter->reached[rank])
+        return ACCEL_OK;
+    accel_status_t st = ax_inter_connect(c, rank, to->data, to->bytes);
+    if (st != ACCEL_OK)
+        ax_fail_prefix(st, "comm: no way to %s",
+                       ax_who(c, rank, who, sizeof who));
+    return st;
 }
 
 void ax_inter_settle(accel_comm_t *c)
@@ -93,6 +126,7 @@ void ax_inter_close(accel_comm_t *c)
 
     if (!x)
         return;
+    ax_pairs_left(c);
     if (x->net) {
         if (x->listening && c->seg) {
             /* a fault that was none of its calls' */
@@ -120,6 +154,10 @@ void ax_inter_close(accel_comm_t *c)
     free(x->parts);
     free(x->room);
     free(x->calls);
+    free(x->reached);
+    for (int r = 0; x->addresses && r < c->size; r++)
+        free(x->addresses[r]);
+    free(x->addresses);
     free(x);
     c->inter = NULL;
 }

@@ -57,6 +57,12 @@ typedef struct ax_move {
     size_t bytes, least; /* a receive: at most and at least */
 } ax_move_t;
 
+/* Where a rank can be reached. */
+typedef struct ax_address {
+    size_t bytes;
+    char data[];
+} ax_address_t;
+
 struct ax_inter {
     ax_net_t *net;
     uint64_t nonce; /* of this communicator, in all tags */
@@ -74,6 +80,8 @@ struct ax_inter {
     const void **src;
     size_t *parts;    /* of each node, and one more */
     ax_call_t *calls; /* of all ranks that differ */
+    bool *reached;    /* ranks that this one has connected to */
+    ax_address_t **addresses;
     char *room;
     size_t room_bytes;
     ax_step_t *steps; /* of one round */
@@ -90,7 +98,17 @@ static inline const char *ax_inter_broken(const accel_comm_t *c, int node)
     return net->ops->failed(net->self, ax_rail_rank(c, node));
 }
 
-uint64_t ax_inter_tag(const ax_inter_t *x, bool news, int node, uint32_t step);
+/* What a message is; tags hold it, and who sends. */
+typedef enum ax_tag {
+    AX_TAG_DATA = 0, /* of a plan, from a node */
+    AX_TAG_NEWS,     /* from a node */
+    AX_TAG_LETTER,   /* from rank to rank: letter.c */
+    AX_TAG_ANSWER,
+    AX_TAG_BYTES
+} ax_tag_t;
+
+uint64_t ax_inter_tag(const ax_inter_t *x, ax_tag_t kind, int from,
+                      uint32_t step);
 
 /* exec.c: messages of one round; ax_moves_run() waits for them. */
 void ax_moves_add(ax_inter_t *x, const ax_move_t *move);

@@ -13,6 +13,7 @@ lib_libaccel_core_la_SOURCES += \
 	lib/comm/heap.c \
 	lib/comm/inter.c \
 	lib/comm/inter_priv.h \
+	lib/comm/letter.c \
 	lib/comm/measure.c \
 	lib/comm/model.c \
 	lib/comm/model.h \
@@ -22,6 +23,8 @@ lib_libaccel_core_la_SOURCES += \
 	lib/comm/open.c \
 	lib/comm/ops.c \
 	lib/comm/parts.c \
+	lib/comm/pair.c \
+	lib/comm/pair_priv.h \
 	lib/comm/plan.c \
 	lib/comm/plan.h \
 	lib/comm/plan_add.c \
@@ -82,12 +85,20 @@ tests_unit_test_comm_ends_SOURCES = tests/unit/test_comm_ends.c \
 tests_unit_test_comm_ends_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_comm_ends_LDADD = $(unit_ldadd)
 
+unit_tests += tests/unit/test_pair
+tests_unit_test_pair_SOURCES = tests/unit/test_pair.c tests/unit/ranks.h
+tests_unit_test_pair_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_pair_LDADD = $(unit_ldadd)
+
+dist_man_MANS += man/accel_comm_send.3
 dist_man_MANS += man/accel_comm.3 man/accel_comm_allgatherv.3 \
 	man/accel_comm_reduce.3 man/accel_comm_split.3 man/accel_request.3
 
 multi_tests += tests/multi/comm.bats tests/multi/collectives.bats
 cluster_tests += tests/cluster/comm.bats
-multi_tests += tests/multi/ways.bats
+multi_tests += tests/multi/ways.bats tests/multi/pair.bats
+check_PROGRAMS += tests/multi/mp_pair
+tests_multi_mp_pair_LDADD = lib/libaccel.la
 check_PROGRAMS += tests/multi/mp_comm tests/multi/mp_die tests/multi/mp_ways
 tests_multi_mp_ways_CPPFLAGS = $(core_cppflags)
 tests_multi_mp_ways_LDADD = lib/libaccel_core.la

@@ -19,8 +19,8 @@
 accel_status_t ax_news_listen(accel_comm_t *c)
 {
     ax_inter_t *x = c->inter;
-    uint64_t tag = ax_inter_tag(x, true, 0, 0);
-    uint64_t any = ax_inter_tag(x, true, 0xfffff, 0xffffff) ^ tag;
+    uint64_t tag = ax_inter_tag(x, AX_TAG_NEWS, 0, 0);
+    uint64_t any = ax_inter_tag(x, AX_TAG_NEWS, 0xfffff, 0xffffff) ^ tag;
     accel_status_t st = x->net->ops->recv(x->net->self, tag, ~any, &x->in,
                                           sizeof x->in, &x->in_req);
 
@@ -54,8 +54,9 @@ static void say(accel_comm_t *c, int k, const ax_news_t *news)
     peer->news = *news;
     peer->sending =
         x->net->ops->send(x->net->self, ax_rail_rank(c, k),
-                          ax_inter_tag(x, true, news->node, 0), &peer->news,
-                          news_bytes(&peer->news), &peer->sent) == ACCEL_OK;
+                          ax_inter_tag(x, AX_TAG_NEWS, news->node, 0),
+                          &peer->news, news_bytes(&peer->news),
+                          &peer->sent) == ACCEL_OK;
 }
 
 static bool reachable(const accel_comm_t *c, int k)
@@ -247,6 +248,30 @@ static accel_status_t look_at_peer(accel_comm_t *c, const ax_wait_t *wait,
         c, leader, "the connection to it was lost: it died, or its node did");
 }
 
+/* Whom a message from rank to rank goes to or comes from. */
+static accel_status_t look_at_ranks(accel_comm_t *c, ax_wait_t *wait,
+                                    uint64_t now)
+{
+    const ax_net_t *net = c->inter->net;
+
+    for (int i = 0; i < AX_WAIT_RANKS; i++) {
+        int rank = wait->ranks[i];
+        if (rank < 0 || ax_node_of(c, rank) == c->node)
+            continue;
+        if (ax_pairs_has_left(c, rank))
+            return ax_raise_left(c, rank);
+        if (!net->ops->failed(net->self, rank))
+            continue;
+        if (!wait->broken_ns)
+            wait->broken_ns = now;
+        if (now - wait->broken_ns >= EXPLAIN_NS)
+            return ax_raise_gone(c, rank,
+                                 "the connection to it was lost: it died or "
+                                 "closed, or its node did");
+    }
+    return ACCEL_OK;
+}
+
 accel_status_t ax_inter_poll(accel_comm_t *c, ax_wait_t *wait, bool slow)
 {
     ax_inter_t *x = c->inter;
@@ -254,7 +279,7 @@ accel_status_t ax_inter_poll(accel_comm_t *c, ax_wait_t *wait, bool slow)
 
     /* a wait inside the node goes on without the transport, which costs a
      * system call: only now and then, for what is still on its way */
-    if (!ax_is_leader(c) && wait && !wait->nodes && !slow)
+    if (!ax_is_leader(c) && wait && !wait->nodes && !wait->ranks && !slow)
         return ACCEL_AGAIN;
     bool moved = x->net->ops->progress(x->net->self);
     st = hear_all(c);
@@ -264,6 +289,8 @@ accel_status_t ax_inter_poll(accel_comm_t *c, ax_wait_t *wait, bool slow)
     if (!slow)
         return moved ? ACCEL_OK : ACCEL_AGAIN;
     uint64_t now = ax_now_ns();
+    if (wait->ranks && (st = look_at_ranks(c, wait, now)) != ACCEL_OK)
+        return st;
     for (int k = 0; k < c->nodes && c->local_rank < c->rails; k++)
         if (k != c->node && (st = look_at_peer(c, wait, k, now)) != ACCEL_OK)
             return st;

@@ -115,21 +115,29 @@ static accel_status_t join_node(ax_opening_t *o)
 }
 
 /* Rails: rank i of each node talks to rank i of the others. */
-static accel_status_t connect_rail(ax_opening_t *o)
+static accel_status_t connect_rail(accel_comm_t *c)
+{
+    accel_status_t st = ACCEL_OK;
+
+    for (int k = 0; k < c->nodes && st == ACCEL_OK; k++)
+        if (k != c->node)
+            st = ax_inter_reach(c, ax_rail_rank(c, k));
+    return st;
+}
+
+/* Of all others on other nodes: messages may go to any of them. */
+static accel_status_t note_all(ax_opening_t *o)
 {
     accel_comm_t *c = o->comm;
     struct record record;
     accel_status_t st = ACCEL_OK;
-    char who[96];
 
-    for (int k = 0; k < c->nodes && st == ACCEL_OK; k++) {
-        int rank = ax_rail_rank(c, k);
-        if (k == c->node || (st = record_of(o, rank, &record)) != ACCEL_OK)
+    for (int r = 0; r < c->size && st == ACCEL_OK; r++) {
+        if (ax_node_of(c, r) == c->node)
             continue;
-        st = ax_inter_connect(c, rank, record.data, record.bytes);
-        if (st != ACCEL_OK)
-            ax_fail_prefix(st, "comm: no way to %s",
-                           ax_who(c, rank, who, sizeof who));
+        st = record_of(o, r, &record);
+        if (st == ACCEL_OK)
+            st = ax_inter_note(c, r, record.data, record.bytes);
     }
     return st;
 }
@@ -145,7 +153,9 @@ static accel_status_t join_nodes(ax_opening_t *o)
         return st;
     if ((st = ax_inter_start(c, record.point.nonce)) != ACCEL_OK)
         return st;
-    return c->local_rank < c->rails ? connect_rail(o) : ACCEL_OK;
+    if ((st = note_all(o)) != ACCEL_OK)
+        return st;
+    return c->local_rank < c->rails ? connect_rail(c) : ACCEL_OK;
 }
 
 /* The node is joined; now all hear that all have come so far. */

@@ -38,6 +38,8 @@ bool ax_awaits(const accel_comm_t *c, const ax_wait_t *wait, int local)
 
     if (wait->entered)
         return seq_of(c, local, wait->entered) < wait->entered;
+    if (wait->ranks)
+        return ax_pairs_await(c, wait, ax_rank_here(c, local));
     if (wait->arrived)
         return atomic_load_explicit(&line->arrived, memory_order_acquire) <
                wait->arrived;

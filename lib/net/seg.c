@@ -173,7 +173,8 @@ static void lay_out(ax_seg_t *seg, const ax_seg_plan_t *plan)
     seg->base_bytes = round_up(sizeof(ax_seg_head_t), page) +
                       round_up(ranks * sizeof(ax_line_t), page) +
                       ranks * 2 * seg->slot_bytes +
-                      (plan->shared ? 6 * seg->slot_bytes : 0);
+                      (plan->shared ? 6 * seg->slot_bytes : 0) +
+                      round_up(ranks * sizeof(ax_post_t), page);
 }
 
 /* Each rank takes the memory of its own slots, so that they are near its
@@ -204,6 +205,8 @@ static void place(ax_seg_t *seg, const ax_seg_plan_t *plan, char *base)
     seg->slots = base;
     base += ranks * 2 * seg->slot_bytes;
     seg->shared = plan->shared ? base : NULL;
+    base += plan->shared ? 6 * seg->slot_bytes : 0;
+    seg->posts = (ax_post_t *)base;
 }
 
 /* The kernel makes this process's other processors take part in the fences of

@@ -53,6 +53,7 @@ typedef struct ax_line {
     ax_card_t card[2];                              /* even and odd numbers */
     _Alignas(AX_SEG_LINE) _Atomic uint64_t arrived; /* barriers entered */
     _Atomic uint32_t left; /* closed its communicator in good order */
+    _Atomic uint32_t pair; /* kind of the message that it is busy with, or 0 */
     _Alignas(AX_SEG_LINE) _Atomic uint64_t released; /* local rank 0 only */
     _Alignas(AX_SEG_LINE) char text[2][AX_SEG_TEXT]; /* of cards with errors */
     uint64_t cpus[AX_SEG_CPUS / 64];                 /* that it may run on */
@@ -77,6 +78,33 @@ typedef struct ax_verdict {
     char text[AX_SEG_TEXT];
 } ax_verdict_t;
 
+#define AX_POST_ROOM (64u << 10)
+
+/* The number of a message and for which local rank it is: in one word, as
+ * others than that one look as well. */
+#define AX_POST(number, dest) ((uint64_t)(number) << 24 | (uint64_t)(dest))
+#define AX_POST_NUMBER(sent) ((sent) >> 24)
+#define AX_POST_DEST(sent) ((int)((sent)&0xffffff))
+
+/*
+ * A message from one rank to another of its node; the sender's, one at a time.
+ * The sender fills in the head and counts `sent` up; bytes go through `room`
+ * as through a ring. The receiver answers, and only then may the next begin.
+ */
+typedef struct ax_post {
+    _Alignas(AX_SEG_LINE) _Atomic uint64_t sent; /* AX_POST() */
+    int32_t tag;
+    uint32_t dtype;
+    uint64_t count, bytes;
+    _Atomic uint64_t filled; /* bytes that went into the room so far */
+    /* the receiver's */
+    _Alignas(AX_SEG_LINE) _Atomic uint64_t taken; /* and came out of it */
+    _Atomic uint64_t answered; /* the message that is over: AX_POST() */
+    int32_t status;            /* how it ended; an error has a text */
+    char text[AX_SEG_TEXT];
+    _Alignas(AX_SEG_LINE) char room[AX_POST_ROOM];
+} ax_post_t;
+
 typedef struct ax_seg_head {
     _Atomic uint32_t bell;     /* rung for those that sleep */
     _Atomic uint32_t sleepers; /* how many do, or are about to */
@@ -91,9 +119,10 @@ typedef struct ax_seg {
     size_t slot_bytes;
     ax_seg_head_t *head;
     ax_line_t *lines;
-    char *slots;  /* ranks x 2 x slot_bytes */
-    char *shared; /* 2 x (2 + 1) x slot_bytes, when asked for */
-    int *pidfds;  /* -1: the kernel gave none */
+    char *slots;      /* ranks x 2 x slot_bytes */
+    char *shared;     /* 2 x (2 + 1) x slot_bytes, when asked for */
+    ax_post_t *posts; /* of each rank */
+    int *pidfds;      /* -1: the kernel gave none */
     int32_t *pids;
     bool *dead;
     void *polls;
@@ -243,8 +272,13 @@ static inline uint64_t ax_line_last(ax_line_t *line)
     uint64_t odd =
         atomic_load_explicit(&line->card[1].seq, memory_order_acquire);
     int kind = ax_sign_kind(line->card[odd > even].signs);
+    uint32_t pair = atomic_load_explicit(&line->pair, memory_order_acquire);
+    uint64_t seq = odd > even ? odd : even;
 
-    return odd > even || even ? AX_LAST(kind, odd > even ? odd : even) : 0;
+    /* a message lies between two calls: a fault in it is not the first's */
+    if (pair)
+        return AX_LAST(pair, seq + 1);
+    return seq ? AX_LAST(kind, seq) : 0;
 }
 
 static inline char *ax_slot(const ax_seg_t *seg, int local_rank, uint64_t turn)

@@ -1,0 +1,117 @@
+/*
+ * Messages between processes, and what their ranks hear when one ends.
+ *
+ *   mp_pair ring N           N rounds of a ring of growing messages
+ *   mp_pair kill R           rank R is killed while the others wait for it
+ *   mp_pair close R          it closes instead
+ *   mp_pair stop R SECONDS   it does nothing for so long, and then goes on
+ */
+#include <accel.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static accel_comm_t *comm;
+static int rank, size;
+
+static void check(accel_status_t status, const char *what)
+{
+    if (status == ACCEL_OK)
+        return;
+    fprintf(stderr, "mp_pair: rank %d: %s: %s\n", rank, what,
+            accel_last_error()->text);
+    exit(1);
+}
+
+static void pass_around(size_t count)
+{
+    int right = (rank + 1) % size, left = (rank + size - 1) % size;
+    double *out = calloc(count + 1, sizeof *out);
+    double *in = calloc(count + 1, sizeof *in);
+
+    if (!out || !in)
+        exit(1);
+    for (size_t i = 0; i < count; i++)
+        out[i] = rank * 1e6 + (double)i;
+    accel_outgoing_t send = {out, count, ACCEL_F64, right, 1};
+    accel_incoming_t recv = {in, count, ACCEL_F64, left, 1};
+    check(accel_comm_sendrecv(comm, &send, &recv), "sendrecv");
+    for (size_t i = 0; i < count; i++)
+        if (in[i] != left * 1e6 + (double)i) {
+            fprintf(stderr, "mp_pair: rank %d: element %zu of %zu is wrong\n",
+                    rank, i, count);
+            exit(1);
+        }
+    free(out);
+    free(in);
+}
+
+static void ring(int rounds)
+{
+    for (int i = 0; i < rounds; i++)
+        for (size_t count = 0; count < 1000000; count = count * 7 + 1)
+            pass_around(count);
+    check(accel_comm_barrier(comm), "barrier");
+    if (rank == 0)
+        printf("ok: %d ranks\n", size);
+}
+
+/* Even ranks wait for a message of rank `dead`, odd ones for it to take
+ * theirs. */
+static void wait_for(int dead)
+{
+    static char big[1 << 20];
+    time_t began = time(NULL);
+    accel_status_t st =
+        rank % 2 ? accel_comm_send(comm, big, sizeof big, ACCEL_U8, dead, 2)
+                 : accel_comm_recv(comm, big, sizeof big, ACCEL_U8, dead, 3);
+
+    printf("survivor %d %s seconds %d: %s\n", rank, accel_status_name(st),
+           (int)(time(NULL) - began), st ? accel_last_error()->text : "");
+}
+
+static void greet(int dead)
+{
+    char x = 1;
+
+    for (int r = 0; r < size; r++)
+        if (r != dead && rank == dead)
+            check(accel_comm_send(comm, &x, 1, ACCEL_U8, r, 1), "greet");
+    if (rank != dead)
+        check(accel_comm_recv(comm, &x, 1, ACCEL_U8, dead, 1), "be greeted");
+    /* or it would take in what is sent to it while it still greets others */
+    check(accel_comm_barrier(comm), "barrier");
+}
+
+int main(int argc, char **argv)
+{
+    accel_settings_t *settings;
+    accel_job_t *job;
+    const char *how = argc > 1 ? argv[1] : "ring";
+    int who = argc > 2 ? atoi(argv[2]) : 1;
+
+    check(accel_settings_load(NULL, &settings), "settings");
+    check(accel_job_open(settings, NULL, &job), "job");
+    check(accel_comm_open(job, settings, &comm), "open");
+    rank = accel_comm_rank(comm);
+    size = accel_comm_size(comm);
+    if (strcmp(how, "ring") == 0) {
+        ring(who);
+    } else {
+        greet(who);
+        if (rank == who && strcmp(how, "kill") == 0)
+            (void)raise(SIGKILL);
+        else if (rank == who && strcmp(how, "stop") == 0)
+            sleep((unsigned)(argc > 3 ? atoi(argv[3]) : 1));
+        else if (rank != who)
+            wait_for(who);
+    }
+    accel_comm_close(comm);
+    accel_job_close(job);
+    accel_settings_free(settings);
+    return 0;
+}
