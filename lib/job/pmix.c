@@ -427,22 +427,45 @@ static void list_missing(const accel_job_t *job, const char *key, char *text,
                       ax_job_who(job, rank, who, sizeof who));
     }
     if (list && !missing)
-        ax_append(text, room, "none of this node");
+        ax_append(text, room, "none of this node, see what other nodes say");
     free(list);
+}
+
+/* Slurm tells nobody but srun that a task has ended: not the PMIx servers of
+ * other nodes, and no server at all when the task had not started PMIx. */
+static const char *advice(void)
+{
+    return getenv("SLURM_STEP_ID")
+               ? "; srun says which task has ended, and with "
+                 "--kill-on-bad-exit it ends the others at once"
+               : "";
 }
 
 static accel_status_t fail_timeout(const accel_job_t *job, const char *key,
                                    int64_t seconds)
 {
-    char missing[280];
+    char missing[200];
 
     list_missing(job, key, missing, sizeof missing);
     return ax_fail(ACCEL_ERR_TIMEOUT,
                    "job: not all ranks reached the exchange at start-up in "
                    "%lld s%s%s (setting \"timeout\"; Slurm itself waits 300 s, "
-                   "or what SLURM_PMIX_TIMEOUT says)",
-                   (long long)seconds, missing[0] ? "; missing: " : "",
-                   missing);
+                   "or what SLURM_PMIX_TIMEOUT says)%s",
+                   (long long)seconds, missing[0] ? "; missing: " : "", missing,
+                   advice());
+}
+
+static accel_status_t fail_fence(const accel_job_t *job, const char *key,
+                                 pmix_status_t rc)
+{
+    char missing[200];
+
+    list_missing(job, key, missing, sizeof missing);
+    return ax_fail(ACCEL_ERR_PEER,
+                   "job: the exchange at start-up failed%s%s (PMIx says %s, "
+                   "%d)%s",
+                   missing[0] ? "; missing: " : "", missing,
+                   PMIx_Error_string(rc), (int)rc, advice());
 }
 
 static accel_status_t fail_unfinished(const accel_job_t *job, const char *key,
@@ -494,7 +517,7 @@ static accel_status_t collect(const accel_job_t *job, const char *key,
         return fail_timeout(job, key, seconds);
     *whole = rc == PMIX_SUCCESS;
     if (rc != PMIX_SUCCESS && rc != PMIX_ERR_PARTIAL_SUCCESS)
-        return fail_pmix(ACCEL_ERR_PEER, rc, "the exchange at start-up");
+        return fail_fence(job, key, rc);
     return ACCEL_OK;
 }
 

@@ -206,6 +206,24 @@ SCRIPT
     lines '^bad' 0
 }
 
+@test "a task that ends before the exchange is named, with what to do" {
+    # before it has started PMIx, and after
+    for early in 'sh -c "[ \$SLURM_PROCID != 1 ] || exit 3; exec $job"' \
+        '$job --die 1'; do
+        ACCEL_TIMEOUT=6 run timeout 100 "$with" -N 2 bash -c \
+            "srun --mpi=pmix -N2 -n4 $early"
+        [ "$status" -ne 0 ]
+        lines 'job: .*exchange at start-up.*; missing: rank 1 on n1 \(.*kill-on-bad-exit' 2
+        lines 'job: .*exchange at start-up.*; missing: none of this node.*kill-on-bad-exit' 1
+        # what that says is so: all end long before the time is over
+        ACCEL_TIMEOUT=1000 run timeout 100 "$with" -N 2 bash -c \
+            "srun -K --mpi=pmix -N2 -n4 $early"
+        [ "$status" -ne 0 ]
+        [ "$status" -ne 124 ]
+        lines 'STEP .* CANCELLED' 1
+    done
+}
+
 @test "arguments byte for byte; long names do not overflow a path" {
     odd="$dir/a b'c\"d"
     mkdir "$odd"
