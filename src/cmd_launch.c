@@ -77,7 +77,7 @@ static int parse(int argc, char **argv, struct launch_options *options)
     if (options->nodes > options->size)
         return cmd_usage("launch", "--nodes %d: more nodes than the %d ranks",
                          options->nodes, options->size);
-    if (optind == argc)
+    if (optind == argc || !*argv[optind])
         return cmd_usage("launch", "which program?");
     options->argv = argv + optind;
     return CMD_OK;

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,18 +27,42 @@ static struct {
     pid_t pid;
 } guard = {.fd = -1};
 
-static bool make_dir(const char *parent)
+/* The data store of PMIx takes some 100 KiB for 512 ranks. Without this check
+ * it would fail in words that tell nobody that a disk is full. */
+#define ROOM ((unsigned long long)4 << 20)
+
+/* 0, or the errno of what is wrong with `parent`. */
+static int make_dir(const char *parent)
 {
-    if (!parent || parent[0] != '/' || strlen(parent) > SHORT_ENOUGH)
-        return false;
+    struct statvfs fs;
+
+    if (parent[0] != '/')
+        return EINVAL;
+    if (strlen(parent) > SHORT_ENOUGH)
+        return ENAMETOOLONG;
+    if (statvfs(parent, &fs) != 0)
+        return errno;
+    if ((unsigned long long)fs.f_bavail * fs.f_frsize < ROOM)
+        return ENOSPC;
     snprintf(guard.dir, sizeof guard.dir, "%s/accel-XXXXXX", parent);
-    return mkdtemp(guard.dir) != NULL;
+    return mkdtemp(guard.dir) ? 0 : errno;
 }
 
 static bool make_some_dir(void)
 {
-    return make_dir(getenv("TMPDIR")) || make_dir("/tmp") ||
-           make_dir("/var/tmp") || make_dir("/dev/shm");
+    const char *const parents[] = {getenv("TMPDIR"), "/tmp", "/var/tmp",
+                                   "/dev/shm"};
+    int error[sizeof parents / sizeof *parents] = {0};
+
+    for (size_t i = 0; i < sizeof parents / sizeof *parents; i++)
+        if (parents[i] && *parents[i] && !(error[i] = make_dir(parents[i])))
+            return true;
+    fprintf(stderr, "accel: launch: no directory for the PMIx server: ");
+    for (size_t i = 0; i < sizeof parents / sizeof *parents; i++)
+        if (error[i])
+            fprintf(stderr, "%s: %s; ", parents[i], strerror(error[i]));
+    fprintf(stderr, "set TMPDIR to one with 4 MiB of room\n");
+    return false;
 }
 
 /* ---- the guard ------------------------------------------------------------
@@ -107,13 +132,8 @@ const char *guard_start(void)
 {
     int ends[2];
 
-    if (!make_some_dir()) {
-        fprintf(stderr,
-                "accel: launch: no directory for the PMIx server in "
-                "TMPDIR, /tmp, /var/tmp or /dev/shm: %s\n",
-                strerror(errno));
+    if (!make_some_dir())
         return NULL;
-    }
     if (pipe2(ends, O_CLOEXEC) != 0)
         goto fail;
     guard.pid = fork();

@@ -1,15 +1,17 @@
 /*
- * Preloaded into a program, spoils what one rank gets from accel.
+ * Preloaded into a program, spoils what it gets from accel or the system.
  *
  *   LIE_RANK    in the process with this PMIX_RANK only
  *   LIE_REDUCE  all-reduces of this many elements give a wrong first byte
  *   LIE_ROOM    a calloc() of this many bytes, and every later one of as many,
  *               finds no memory
+ *   LIE_FULL    whoever asks hears that every file system is full
  */
 #include <accel.h>
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 extern void *__libc_calloc(size_t count, size_t bytes);
 
@@ -35,6 +37,18 @@ accel_status_t accel_comm_allreduce(accel_comm_t *comm, const void *send,
     if (st == ACCEL_OK && count && count == wish("LIE_REDUCE"))
         *(unsigned char *)recv ^= 1;
     return st;
+}
+
+int statvfs(const char *path, struct statvfs *fs)
+{
+    static __typeof__(&statvfs) real;
+
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "statvfs");
+    int rc = real(path, fs);
+    if (rc == 0 && getenv("LIE_FULL"))
+        fs->f_bavail = 0;
+    return rc;
 }
 
 void *calloc(size_t count, size_t bytes)

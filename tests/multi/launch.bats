@@ -506,6 +506,9 @@ ends_with() {
 }
 
 @test "wrong usage: status 2 and how it is written" {
+    run launch -n 2 ''
+    [ "$status" -eq 2 ]
+    grep -q 'which program' <<<"$output"
     while read -r line; do
         # Word splitting wanted: these are command lines.
         run launch $line
@@ -521,6 +524,7 @@ true
 -n 99999999999999999999 true
 -n 2
 -n 2 --
+-n 2 --help
 -n 2 --nodes 3 true
 -n 2 --nodes 0 true
 -n 2 --grace -1 true
@@ -551,4 +555,24 @@ LINES
     ) >"$dir/out" 2>"$dir/err"
     [ "$(grep -cx /dev/null "$dir/out")" -eq 2 ] # the standard input
     ! grep -E 'socket|anon_inode' "$dir/out"
+}
+
+@test "a full disk, and what else is wrong with the directories, is told" {
+    preload=$top_builddir/tests/harness/.libs/lie.so
+    case ${SANITIZER-} in
+    *address*) preload="$($CC -print-file-name=libasan.so) $preload" ;;
+    *thread*) preload="$($CC -print-file-name=libtsan.so) $preload" ;;
+    esac
+    run env LD_PRELOAD="$preload" LIE_FULL=1 TMPDIR=here \
+        timeout 60 accel launch -n 2 true
+    [ "$status" -eq 1 ]
+    [ "$(wc -l <<<"$output")" -eq 1 ]
+    grep -q 'here: Invalid argument; /tmp: No space left on device; ' <<<"$output"
+    grep -q 'set TMPDIR to one with 4 MiB' <<<"$output"
+    # one that will not do is no harm while another does
+    for where in /proc /nonexistent here ''; do
+        run env TMPDIR="$where" timeout 60 accel launch -n 2 "$job"
+        [ "$status" -eq 0 ]
+        [ "$(grep -c '^world 2' <<<"$output")" -eq 2 ]
+    done
 }
