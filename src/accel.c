@@ -1,6 +1,7 @@
 /* The accel command: a table of subcommands. */
 #include "cmd.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,14 +47,36 @@ int cmd_usage(const char *name, const char *format, ...)
     return CMD_USAGE;
 }
 
+static bool is_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+/* A full disk, a closed pipe or no output at all must not pass as success. */
+static int finish(int status, bool silent)
+{
+    bool wrong = fflush(stdout) != 0 || ferror(stdout);
+
+    if (!wrong && !silent)
+        return status;
+    if (!wrong)
+        errno = EBADF;
+    perror("accel: standard output");
+    return status ? status : CMD_FAILED;
+}
+
 int main(int argc, char **argv)
 {
+    bool silent;
+
+    if (!cmd_standard_files(&silent))
+        return CMD_FAILED;
     if (argc < 2) {
         fprintf(stderr, "accel: which command? try \"accel help\"\n");
         return CMD_USAGE;
     }
     const char *name = argv[1];
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+    if (is_help(name))
         name = "help";
     if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
         name = "version";
@@ -65,11 +88,11 @@ int main(int argc, char **argv)
         fprintf(stderr, "\n");
         return CMD_USAGE;
     }
-    int status = command->run(argc - 1, argv + 1);
-    /* A full disk or a closed pipe must not pass as success. */
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        perror("accel: standard output");
-        return status ? status : CMD_FAILED;
+    if (argc == 3 && is_help(argv[2])) {
+        char *help[] = {(char *)"help", argv[1], NULL};
+        return finish(cmd_help(2, help), silent);
     }
-    return status;
+    /* The ranks of accel launch may well have nothing to say. */
+    return finish(command->run(argc - 1, argv + 1),
+                  silent && command->run != cmd_launch);
 }

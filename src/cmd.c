@@ -1,11 +1,14 @@
 /* What several subcommands need. */
 #include "cmd.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 bool cmd_number(const char *text, uint64_t least, uint64_t most, uint64_t *out)
 {
@@ -35,6 +38,22 @@ bool cmd_speaks(void)
         known = known || value;
     }
     return !known;
+}
+
+bool cmd_standard_files(bool *silent)
+{
+    int fd;
+
+    *silent = fcntl(STDOUT_FILENO, F_GETFD) < 0;
+    do {
+        fd = open("/dev/null", O_RDWR);
+        if (fd < 0) {
+            fprintf(stderr, "accel: /dev/null: %s\n", strerror(errno));
+            return false;
+        }
+    } while (fd < 3);
+    close(fd); /* ranks would have it too */
+    return true;
 }
 
 int64_t cmd_now_ns(void)

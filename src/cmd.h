@@ -54,6 +54,13 @@ bool cmd_number(const char *text, uint64_t least, uint64_t most, uint64_t *out);
  */
 bool cmd_speaks(void);
 
+/*
+ * Descriptors 0, 1 and 2 are open from here on, so that no file, pipe or
+ * socket becomes one of them and gets what is printed. *silent: there is no
+ * standard output.
+ */
+bool cmd_standard_files(bool *silent);
+
 /* Nanoseconds of the monotonic clock. */
 int64_t cmd_now_ns(void);
 

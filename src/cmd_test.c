@@ -3,11 +3,13 @@
 #include "launch.h"
 #include "test.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define RANKS_MAX 64
 
@@ -203,8 +205,14 @@ static int usual_size(void)
 
 static int start_ranks(int size, const char *dir)
 {
-    char *argv[] = {"/proc/self/exe",     "test",      "--here",
-                    dir ? "--dir" : NULL, (char *)dir, NULL};
+    /* Without /proc, by the name under which it was found. */
+    bool proc = access("/proc/self/exe", X_OK) == 0;
+    char *argv[] = {proc ? "/proc/self/exe" : program_invocation_name,
+                    "test",
+                    "--here",
+                    dir ? "--dir" : NULL,
+                    (char *)dir,
+                    NULL};
     struct launch_options options = {.size = size ? size : usual_size(),
                                      .nodes = 1,
                                      .grace_ns = 10 * 1000000000LL,

@@ -69,22 +69,6 @@ static bool enough_files(int size)
     return false;
 }
 
-/* Pipes must not become 0, 1 or 2 when those are closed. */
-static bool standard_files(void)
-{
-    int fd;
-
-    do {
-        fd = open("/dev/null", O_RDWR);
-        if (fd < 0) {
-            fprintf(stderr, "accel: launch: /dev/null: %s\n", strerror(errno));
-            return false;
-        }
-    } while (fd < 3);
-    close(fd); /* the ranks would have it too */
-    return true;
-}
-
 bool proc_prepare(int size)
 {
     static const int ours[] = {SIGCHLD, SIGTERM, SIGINT,  SIGHUP, SIGQUIT,
@@ -102,7 +86,7 @@ bool proc_prepare(int size)
     before.terminal_input = signal(SIGTTIN, SIG_IGN);
     if (!enough_files(size))
         return false;
-    return standard_files();
+    return true;
 }
 
 int proc_signals(void)

@@ -148,6 +148,8 @@ print(d)' "$1" <<<"$output"
         run accel help $command
         [ "$status" -eq 0 ]
         grep -q "usage: accel $command" <<<"$output"
+        [ "$output" = "$(accel $command --help)" ]
+        [ "$output" = "$(accel $command -h)" ]
         # the page that it sends people to is there
         page=$(sed -n 's/^See \(accel[a-z-]*\)(\([0-9]\))\.$/\1.\2/p' <<<"$output")
         [ -n "$page" ]
@@ -174,4 +176,17 @@ print(d)' "$1" <<<"$output"
     run bash -c 'accel env >/dev/full'
     [ "$status" -eq 1 ]
     grep -q 'No space left' <<<"$output"
+}
+
+@test "closed descriptors: nothing is printed into what took their place" {
+    accel env >"$BATS_TEST_TMPDIR/want"
+    accel env 2>&- <&- >"$BATS_TEST_TMPDIR/got"
+    diff "$BATS_TEST_TMPDIR/want" "$BATS_TEST_TMPDIR/got"
+    run bash -c 'accel env --json 2>&- | python3 -m json.tool'
+    [ "$status" -eq 0 ]
+    run bash -c 'accel env >&-'
+    [ "$status" -eq 1 ]
+    [ "$output" = 'accel: standard output: Bad file descriptor' ]
+    run bash -c 'ACCEL_CLIP=x accel env >&- 2>&-'
+    [ "$status" -eq 1 ]
 }
