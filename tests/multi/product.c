@@ -504,8 +504,8 @@ static size_t edges(size_t *bytes)
             most = (size_t)ax_ranks_on(comm, k);
     size_t p = (size_t)size;
     const size_t all[] = {
-        8,        64,   128,     (16u << 10) / p, slot / (p * most),
-        slot / p, slot, 2 * slot};
+        8,        AX_SEG_INLINE, 128,     (16u << 10) / p, slot / (p * most),
+        slot / p, slot,          2 * slot};
     for (size_t i = 0; i < AX_ARRAY_SIZE(all); i++)
         bytes[n++] = all[i];
     return n;
