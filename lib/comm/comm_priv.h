@@ -338,6 +338,12 @@ void ax_calls_text(const accel_comm_t *c, const ax_call_t *calls, int count,
 void ax_queue_drain(accel_comm_t *c);
 void ax_queue_close(accel_comm_t *c);
 
+/* A child may open a job of its own: its lock must not be held by a thread
+ * that it does not have. */
+void ax_queue_before_fork(void);
+void ax_queue_after_fork(void);
+void ax_queue_in_child(void);
+
 /* Is nothing in it, and nothing being carried out? */
 bool ax_queue_idle(accel_comm_t *c);
 

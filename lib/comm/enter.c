@@ -13,11 +13,12 @@ static pthread_once_t forks_once = PTHREAD_ONCE_INIT;
 static void count_fork(void)
 {
     atomic_fetch_add(&forks, 1);
+    ax_queue_in_child();
 }
 
 static void watch_forks(void)
 {
-    (void)pthread_atfork(NULL, NULL, count_fork);
+    (void)pthread_atfork(ax_queue_before_fork, ax_queue_after_fork, count_fork);
 }
 
 unsigned ax_forks(void)

@@ -39,6 +39,22 @@ static void destroy(accel_request_t *request)
     free(request);
 }
 
+void ax_queue_before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void ax_queue_after_fork(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+void ax_queue_in_child(void)
+{
+    pthread_mutex_unlock(&lock);
+    changed = (pthread_cond_t)PTHREAD_COND_INITIALIZER; /* nobody waits */
+}
+
 /* ---- the thread -------------------------------------------------------------
  */
 

@@ -455,6 +455,67 @@ static void a_child_has_no_requests(void **state)
     run_world(&w);
 }
 
+/* A child that has a job of its own starts operations there, whatever the
+ * parent's threads were doing. */
+static int alone(void *context, const void *send, void *recv, size_t bytes)
+{
+    (void)context;
+    memcpy(recv, send, bytes);
+    return 0;
+}
+
+static int child_with_a_job(void)
+{
+    accel_oob_t oob = {.size = 1, .node = "a", .allgather = alone};
+    accel_settings_t *settings;
+    accel_job_t *job;
+    accel_comm_t *comm;
+    accel_request_t *req = NULL;
+    int x = 3;
+
+    alarm(60); /* it must not hang */
+    if (accel_settings_load(NULL, &settings) != ACCEL_OK ||
+        accel_job_open(settings, &oob, &job) != ACCEL_OK ||
+        accel_comm_open(job, settings, &comm) != ACCEL_OK ||
+        accel_comm_allreduce_start(comm, &x, &x, 1, ACCEL_I32, ACCEL_SUM,
+                                   &req) != ACCEL_OK ||
+        accel_request_wait(&req) != ACCEL_OK || x != 3)
+        return 1;
+    accel_comm_close(comm);
+    return 0;
+}
+
+static void forks_amid_operations(rank_of_t *me)
+{
+    for (int i = 0; i < 30; i++) {
+        accel_request_t *reqs[4];
+        int x[4] = {1, 1, 1, 1}, status = -1;
+        for (int k = 0; k < 4; k++)
+            CHECK(start_sum(me, &x[k], &reqs[k]) == ACCEL_OK);
+        pid_t pid = me->rank == 0 ? fork() : -2;
+        if (pid == 0)
+            _exit(child_with_a_job());
+        if (pid > 0) {
+            CHECK(waitpid(pid, &status, 0) == pid);
+            CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+        }
+        CHECK(accel_request_wait_all(reqs, 4) == ACCEL_OK);
+    }
+}
+
+static void a_child_may_have_a_job_of_its_own(void **state)
+{
+    struct world w = {.size = 2, .run = forks_amid_operations};
+
+    (void)state;
+#if defined(__SANITIZE_THREAD__)
+    print_message(
+        "not with the thread sanitizer: no threads in its children\n");
+#else
+    run_world(&w);
+#endif
+}
+
 /* A signal that the program handles comes to its own threads. */
 static atomic_int handled_elsewhere;
 static _Thread_local bool mine;
@@ -507,6 +568,7 @@ int main(void)
         cmocka_unit_test(close_waits_for_what_was_started),
         cmocka_unit_test(wrong_uses_are_told),
         cmocka_unit_test(a_child_has_no_requests),
+        cmocka_unit_test(a_child_may_have_a_job_of_its_own),
         cmocka_unit_test(signals_are_not_for_its_thread),
     };
 
