@@ -13,6 +13,12 @@
 #define WITH_UCX true
 #endif
 
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define SANITIZED true
+#else
+#define SANITIZED false
+#endif
+
 static const char *const apart[] = {"a", "b", "c", "d"};
 static const char *const cyclic[] = {"a", "b", "a", "b"};
 
@@ -623,15 +629,13 @@ static void sums_of_more_than_an_int_holds(void **state)
     struct world w = {.size = 2, .run = sum_beyond_int};
 
     (void)state;
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-    print_message("not under a sanitizer: it would take too long\n");
-#else
-    if (free_memory() >= 8 * GI)
+    if (SANITIZED)
+        print_message("not under a sanitizer: it would take too long\n");
+    else if (free_memory() >= 8 * GI)
         run_world(&w);
     else
         print_message("left out: %zu MiB are free, 8192 are needed\n",
                       free_memory() >> 20);
-#endif
 }
 
 int main(void)
