@@ -117,6 +117,12 @@ static void help_and_exit(void)
     exit(fflush(stdout) == 0 ? 0 : 1);
 }
 
+void ax_option_help_first(void)
+{
+    if (is_help(ax_cmdline_self()->value))
+        help_and_exit();
+}
+
 static int on_accel(int val, const char *value, int remote)
 {
     (void)val;

@@ -47,6 +47,7 @@ int slurm_spank_init(spank_t spank, int ac, char **av)
     case S_CTX_ALLOCATOR:
         if (read_arguments(ac, av, &mpi) != 0)
             return -1;
+        ax_option_help_first();
         return ax_option_register(spank);
     case S_CTX_REMOTE:
         return ax_option_register(spank);

@@ -69,6 +69,10 @@ bool ax_option_off(void);
 const char *ax_option_spec(void);
 const char *ax_option_error(void);
 
+/* Prints the help and exits when --accel=help is on the command line: sbatch
+ * would first read a script, from the terminal when it is given none. */
+void ax_option_help_first(void);
+
 /* In srun, before it reads its environment: PMIx for steps with --accel, but
  * not over the user's own choice. `mpi` is the type, "keep" for none. */
 void ax_option_choose_mpi(const char *mpi);

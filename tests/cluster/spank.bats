@@ -134,6 +134,18 @@ END
     [ "$(grep -c "^task. spec=unset mpi=unset pmix= " <<<"$output")" -eq 2 ]
 }
 
+@test "help comes first, whoever is asked" {
+    run "$with" -N 1 sh -c 'for c in srun sbatch salloc; do
+        $c --accel=help </dev/null || echo "$c ended with $?"; done'
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^--accel=\[PRECISION\]' <<<"$output")" -eq 3 ]
+    ! grep 'ended with' <<<"$output"
+    # that of a script's program is its own
+    printf '#!/bin/sh\necho "got $1"\n' >job.sh
+    run "$with" -N 1 sh -c 'sbatch -W -o out job.sh --accel=help; cat out'
+    grep -qx 'got --accel=help' <<<"$output"
+}
+
 @test "a wrong value creates no job" {
     printf '#!/bin/sh\n#SBATCH --accel=fp17\ntouch ran\n' >job.sh
     run "$with" -N 1 sh -c 'sbatch job.sh; srun --accel=fp17 touch ran
