@@ -307,10 +307,10 @@ static void faults_stay_in_their_part(void **state)
 static void after_a_fault(rank_of_t *me)
 {
     accel_comm_t *part = (void *)me;
-    float x = 1;
+    float x[2] = {1, 1};
 
-    CHECK(accel_comm_allreduce(me->comm, &x, &x, (size_t)me->rank + 1,
-                               ACCEL_F32, ACCEL_SUM) == ACCEL_ERR_PROTO);
+    CHECK(accel_comm_allreduce(me->comm, x, x, (size_t)me->rank + 1, ACCEL_F32,
+                               ACCEL_SUM) == ACCEL_ERR_PROTO);
     CHECK(accel_comm_split(me->comm, 0, 0, &part) == ACCEL_ERR_PROTO);
     CHECK(part == NULL);
 }
