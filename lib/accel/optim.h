@@ -82,7 +82,8 @@ ACCEL_API void accel_optim_inspect(const float *grad, size_t count,
 /*
  * Makes an optimizer. It has no parameters until accel_prepare() gives it a
  * model. On success *out is the caller's, to destroy before accel_close() or
- * after it; on failure it is NULL. Local. ACCEL_ERR_ARG names the option and its range.
+ * after it; on failure it is NULL. Local. ACCEL_ERR_ARG names the option and
+ * its range.
  */
 ACCEL_API accel_status_t accel_optimizer_create(
     const accel_optimizer_options_t *options, accel_optimizer_t **out);
@@ -149,7 +150,8 @@ ACCEL_API double accel_schedule_value(const accel_schedule_options_t *options,
 
 /*
  * Makes a schedule that drives `optimizer` (borrowed: once that is destroyed,
- * the schedule can only be destroyed) and sets its first rate. Local. ACCEL_ERR_ARG names the option.
+ * the schedule can only be destroyed) and sets its first rate. Local.
+ * ACCEL_ERR_ARG names the option.
  */
 ACCEL_API accel_status_t accel_schedule_create(
     accel_optimizer_t *optimizer, const accel_schedule_options_t *options,

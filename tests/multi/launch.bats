@@ -554,7 +554,7 @@ LINES
             </dev/null
     ) >"$dir/out" 2>"$dir/err"
     [ "$(grep -cx /dev/null "$dir/out")" -eq 2 ] # the standard input
-    ! grep -E 'socket|anon_inode' "$dir/out"
+    ! grep -E 'socket|anon_inode' "$dir/out" || return 1
 }
 
 @test "a full disk, and what else is wrong with the directories, is told" {
