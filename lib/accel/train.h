@@ -176,6 +176,20 @@ ACCEL_API accel_status_t accel_prepare(accel_t *accel,
 ACCEL_API float accel_backward_begin(accel_t *accel);
 
 /*
+ * Says that this pass adds nothing more to the gradient of `param`. Need not be
+ * called: it lets the library begin while the program computes. In the pass
+ * that ends a group, gradients in the library's own memory start on their way
+ * over the ranks, 25 MiB at a time, as soon as all that lies in such a piece
+ * is ready; parameters lie from the last added to the first. They are not to be
+ * touched any more until accel_backward_end(), which waits for them. The
+ * result is the same, bit for bit. Not all ranks need to call it.
+ *
+ * ACCEL_ERR_STATE: outside of a backward pass, or no model of a prepared
+ * accelerator; else an error of starting the sum, which all ranks get.
+ */
+ACCEL_API accel_status_t accel_param_ready(accel_param_t *param);
+
+/*
  * Ends it. When the accumulation group is complete (every `accumulate`
  * micro-batches, and at the last batch of the prepared loader that gave the
  * newest batch) averages the gradients over all ranks and over the

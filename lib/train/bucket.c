@@ -2,7 +2,7 @@
  * communication and travel as they are, else through a staging bucket. */
 #include "train_priv.h"
 
-#include <string.h>
+#include <stdlib.h>
 
 /* Everything but the owned gradients at full width is staged. */
 static size_t first_staged(const accel_t *accel)
@@ -87,63 +87,160 @@ static accel_status_t reduce_staged(accel_t *accel, accel_op_t op)
     return ACCEL_OK;
 }
 
+/* ---- how a gradient becomes an average ----------------------------------- */
+
+typedef struct average {
+    float before; /* divisor, before the exchange; 1: none */
+    accel_op_t op;
+    float after;
+} average_t;
+
+static average_t how(const accel_t *accel)
+{
+    uint64_t size = (uint64_t)accel_size(accel);
+    uint64_t micro = (uint64_t)accel->micro + 1;
+    uint64_t total = accel->total + (uint64_t)accel->pass.ranks;
+
+    if (total == size * micro)
+        return (average_t){(float)micro, ACCEL_AVG, 1};
+    /* Before the exchange, where 16 bits on the wire overflow early. */
+    if (accel->wire != ACCEL_F32)
+        return (average_t){(float)total / (float)size, ACCEL_AVG, 1};
+    return (average_t){1, ACCEL_SUM, (float)total};
+}
+
+/* Division, not a product with 1 / by: three thirds are to be one. */
+static void divide(float *data, size_t count, float by)
+{
+    for (size_t k = 0; by != 1 && k < count; k++)
+        data[k] /= by;
+}
+
+static void divide_pieces(const accel_model_t *model, size_t first, float by)
+{
+    for (size_t i = first; i < model->npieces; i++)
+        divide(model->pieces[i].data, model->pieces[i].count, by);
+}
+
 /* ---- the direct way ------------------------------------------------------ */
+
+static size_t next_bucket(const accel_t *accel, size_t done, size_t count)
+{
+    return count - done < accel->bucket ? count - done : accel->bucket;
+}
 
 static accel_status_t reduce_direct(accel_t *accel, accel_op_t op)
 {
     ax_piece_t p = accel->model->pieces[0];
+    accel_status_t st = ACCEL_OK;
 
-    for (size_t done = 0; done < p.count; done += accel->bucket) {
-        size_t n = p.count - done;
-        float *data = p.data + done;
+    for (size_t done = 0, n; st == ACCEL_OK && done < p.count; done += n) {
+        n = next_bucket(accel, done, p.count);
+        st = accel_comm_allreduce(accel->comm, p.data + done, p.data + done, n,
+                                  ACCEL_F32, op);
+    }
+    return st;
+}
 
-        if (n > accel->bucket)
-            n = accel->bucket;
+/* ---- the same, started while the pass goes on ---------------------------- */
+
+/* False: no memory for so many. What is not started now goes at the end. */
+static bool make_room(accel_t *accel)
+{
+    ax_flight_t *f = &accel->flight;
+    size_t count = accel->model->pieces[0].count;
+    size_t room = count / accel->bucket + 1;
+
+    if (room <= f->room)
+        return true;
+    accel_request_t **more =
+        reallocarray(f->requests, room, sizeof(accel_request_t *));
+    if (!more)
+        return false;
+    f->requests = more;
+    f->room = room;
+    return true;
+}
+
+accel_status_t ax_bucket_start(accel_t *accel, size_t ready)
+{
+    ax_flight_t *f = &accel->flight;
+    ax_piece_t p = accel->model->pieces[0];
+    average_t average = how(accel);
+
+    if (accel_size(accel) == 1 || first_staged(accel) == 0 || !make_room(accel))
+        return ACCEL_OK;
+    while (f->sent < p.count) {
+        size_t n = next_bucket(accel, f->sent, p.count);
+        float *data = p.data + f->sent;
+        if (f->sent + n > ready)
+            break;
+        divide(data, n, average.before);
         accel_status_t st =
-            accel_comm_allreduce(accel->comm, data, data, n, ACCEL_F32, op);
+            accel_comm_allreduce_start(accel->comm, data, data, n, ACCEL_F32,
+                                       average.op, &f->requests[f->count]);
         if (st != ACCEL_OK)
             return st;
+        f->count++;
+        f->sent += n;
     }
     return ACCEL_OK;
 }
 
-/* Division, not a product with 1 / micro: three thirds are to be one. */
-static void divide(const accel_model_t *model, float by)
+static accel_status_t wait_for_all(ax_flight_t *f)
 {
-    for (size_t i = 0; i < model->npieces; i++) {
-        ax_piece_t p = model->pieces[i];
-        for (size_t k = 0; k < p.count; k++)
-            p.data[k] /= by;
-    }
+    size_t count = f->count;
+
+    f->count = f->sent = 0;
+    return accel_request_wait_all(f->requests, count);
 }
 
-static accel_status_t reduce(accel_t *accel, accel_op_t op)
+static accel_status_t finish_started(accel_t *accel)
 {
+    accel_status_t st = ax_bucket_start(accel, SIZE_MAX);
+    accel_status_t waited = wait_for_all(&accel->flight);
+
+    return waited == ACCEL_OK ? st : waited;
+}
+
+void ax_bucket_land(accel_t *accel)
+{
+    accel_error_t error;
+
+    ax_error_get(&error);
+    wait_for_all(&accel->flight);
+    ax_error_set(&error);
+}
+
+void ax_bucket_give_up(accel_t *accel)
+{
+    ax_flight_t *f = &accel->flight;
+
+    for (size_t i = 0; i < f->count; i++)
+        accel_request_free(&f->requests[i]);
+    f->count = f->sent = 0;
+}
+
+/* ---- all of it ----------------------------------------------------------- */
+
+accel_status_t ax_bucket_average(accel_t *accel)
+{
+    const accel_model_t *model = accel->model;
+    average_t average = how(accel);
+    bool several = accel_size(accel) > 1;
+    bool started = accel->flight.sent > 0;
     accel_status_t st = ACCEL_OK;
 
-    if (accel_size(accel) == 1)
-        return ACCEL_OK;
-    if (first_staged(accel) == 1)
-        st = reduce_direct(accel, op);
-    return st == ACCEL_OK ? reduce_staged(accel, op) : st;
-}
-
-accel_status_t ax_bucket_average(accel_t *accel, int micro, uint64_t total)
-{
-    uint64_t size = (uint64_t)accel_size(accel);
-    accel_status_t st;
-
-    /* Before the exchange, where 16 bits on the wire overflow early. */
-    if (total == size * (uint64_t)micro) {
-        if (micro > 1)
-            divide(accel->model, (float)micro);
-        return reduce(accel, ACCEL_AVG);
-    }
-    if (accel->wire != ACCEL_F32) {
-        divide(accel->model, (float)total / (float)size);
-        return reduce(accel, ACCEL_AVG);
-    }
-    if ((st = reduce(accel, ACCEL_SUM)) == ACCEL_OK)
-        divide(accel->model, (float)total);
+    if (started)
+        st = finish_started(accel);
+    if (st != ACCEL_OK)
+        return st;
+    divide_pieces(model, started ? 1 : 0, average.before);
+    if (several && !started && first_staged(accel) == 1)
+        st = reduce_direct(accel, average.op);
+    if (st == ACCEL_OK && several)
+        st = reduce_staged(accel, average.op);
+    if (st == ACCEL_OK)
+        divide_pieces(model, 0, average.after);
     return st;
 }

@@ -11,6 +11,7 @@ lib_libaccel_core_la_SOURCES += \
 	lib/train/compare.c \
 	lib/train/prepare.c \
 	lib/train/bucket.c \
+	lib/train/ready.c \
 	lib/train/step.c \
 	lib/train/state.c \
 	lib/train/restore.c \
@@ -37,6 +38,10 @@ tests_unit_test_stop_LDADD = $(unit_ldadd)
 check_PROGRAMS += tests/multi/mp_train tests/multi/mp_state
 tests_multi_mp_train_SOURCES = tests/multi/mp_train.c tests/multi/mp_rig.h
 tests_multi_mp_train_LDADD = lib/libaccel.la
+check_PROGRAMS += tests/multi/mp_ready
+tests_multi_mp_ready_SOURCES = tests/multi/mp_ready.c tests/multi/mp_rig.h
+tests_multi_mp_ready_CPPFLAGS = $(core_cppflags)
+tests_multi_mp_ready_LDADD = lib/libaccel_core.la
 tests_multi_mp_state_SOURCES = tests/multi/mp_state.c tests/multi/mp_rig.h
 tests_multi_mp_state_LDADD = lib/libaccel.la
 multi_tests += tests/multi/train.bats tests/multi/state.bats

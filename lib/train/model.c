@@ -30,6 +30,8 @@ static void forget(accel_t *accel, accel_model_t *model)
     if (accel->model != model)
         return;
     accel->model = NULL;
+    ax_bucket_give_up(accel);
+    ax_step_reset(accel); /* a group ends with its gradients */
     /* Its slots point into the model: no step may use them any more. */
     if (accel->optimizer)
         ax_optimizer_set_hooks(accel->optimizer, NULL);
@@ -193,6 +195,7 @@ accel_status_t accel_model_add(accel_model_t *model,
     memcpy(p->shape, o.shape, sizeof p->shape);
     p->count = count;
     p->owned = !o.data;
+    p->model = model;
     p->data = o.data;
     p->grad = o.grad;
     model->params[model->nparams++] = p;

@@ -127,6 +127,8 @@ void accel_close(accel_t *accel)
         return;
     let_go(accel);
     ax_stop_close();
+    ax_bucket_give_up(accel);
+    free(accel->flight.requests);
     accel_comm_close(accel->comm);
     accel_job_close(accel->job);
     ax_log_setup(AX_LOG_WARN, -1, NULL);

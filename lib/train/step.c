@@ -44,6 +44,7 @@ float accel_backward_begin(accel_t *accel)
     }
     accel->moved = false;
     accel->begun++;
+    accel->pass = (ax_pass_t){0};
     return (float)loss_scale(accel);
 }
 
@@ -80,18 +81,22 @@ accel_status_t accel_backward_end(accel_t *accel)
         return ax_fail_null(__func__, "accel");
     accel_status_t st = check_end(accel);
 
-    if (st != ACCEL_OK)
+    if (st != ACCEL_OK) {
+        ax_bucket_land(accel);
         return st;
-    bool last = accel->joined ? accel->join_last : ax_at_last_batch(accel);
+    }
+    ax_pass_settle(accel);
+    bool ends = ax_pass_ends_group(accel);
+    if (ends) {
+        ax_comm_where(accel->comm, AX_IN_BACKWARD);
+        st = ax_bucket_average(accel);
+    }
     accel->micro++;
     accel->passes++;
-    accel->total +=
-        (uint64_t)(accel->joined ? accel->joined : accel_size(accel));
+    accel->total += (uint64_t)accel->pass.ranks;
     accel->joined = 0;
-    if (accel->micro < accel->accumulate && !last)
+    if (!ends)
         return ACCEL_OK;
-    ax_comm_where(accel->comm, AX_IN_BACKWARD);
-    st = ax_bucket_average(accel, accel->micro, accel->total);
     ax_comm_where(accel->comm, AX_IN_NOWHERE);
     accel->complete = st == ACCEL_OK;
     if (st != ACCEL_OK)

@@ -33,6 +33,8 @@ struct accel_param {
     float *data;
     float *grad;
     void *compute; /* data itself in full precision */
+    accel_model_t *model;
+    uint64_t ready; /* the number of the pass in which its gradient was */
 };
 
 /* A run of gradients that lies in one piece. */
@@ -75,6 +77,22 @@ typedef struct ax_verdict {
     int stop;    /* what a rank was told, see ax_stop_wanted() */
 } ax_verdict_t;
 
+/* The backward pass that has begun: see ready.c. */
+typedef struct ax_pass {
+    bool settled; /* the next two are known */
+    bool last;    /* nobody has another batch: the group ends */
+    int ranks;    /* with a batch */
+    size_t front; /* parameters that are ready, of those in front */
+} ax_pass_t;
+
+/* Buckets of gradients that are on their way before the pass has ended. */
+typedef struct ax_flight {
+    size_t sent; /* elements, of the model's own memory */
+    accel_request_t **requests;
+    size_t count;
+    size_t room;
+} ax_flight_t;
+
 struct accel {
     accel_settings_t *settings;
     accel_job_t *job;
@@ -108,8 +126,10 @@ struct accel {
     int joined;              /* ranks with a batch, of accel_join(); 0: all */
     bool join_last;          /* none of them has another one */
     uint64_t passes, synced; /* backward passes, and those in whole groups */
-    bool moved;              /* that step was a real update */
-    double unscale;          /* what the gradients are to be multiplied by */
+    ax_pass_t pass;
+    ax_flight_t flight;
+    bool moved;     /* that step was a real update */
+    double unscale; /* what the gradients are to be multiplied by */
     ax_verdict_t verdict;
 
     uint64_t steps; /* tried */
@@ -151,15 +171,33 @@ void ax_untie_loader(accel_loader_t *loader);
  * Collective. */
 accel_status_t ax_bucket_open(accel_t *accel, const accel_model_t *model);
 
-/* gradients = their sum over all ranks / total, where `total` is the number of
- * batches that are in it on all ranks together; this rank did `micro` passes.
- * Collective. */
-accel_status_t ax_bucket_average(accel_t *accel, int micro, uint64_t total);
+/*
+ * gradients = their sum over all ranks / the number of batches that are in it
+ * on all ranks together, which ends the pass at hand. Collective; waits for
+ * what was started.
+ */
+accel_status_t ax_bucket_average(accel_t *accel);
+
+/* The same for the whole buckets among the first `ready` elements of the
+ * model's own memory, as far as they have not been started: they belong to
+ * the library from now on. */
+accel_status_t ax_bucket_start(accel_t *accel, size_t ready);
+
+/* Waits for what was started, whatever came of it; or gives it up. */
+void ax_bucket_land(accel_t *accel);
+void ax_bucket_give_up(accel_t *accel);
 
 /* ---- uneven.c ------------------------------------------------------------ */
 
 /* The loader that gave the newest batch is at its end. */
 bool ax_at_last_batch(const accel_t *accel);
+
+/* ---- ready.c ------------------------------------------------------------- */
+
+void ax_pass_settle(accel_t *accel);
+
+/* Once it is settled. */
+bool ax_pass_ends_group(const accel_t *accel);
 
 /* ---- step.c -------------------------------------------------------------- */
 

@@ -48,6 +48,7 @@ static int take_nothing(void *context, const void *data, size_t bytes,
     X(accel_check_trigger, accel, (NULL, &flag))                               \
     X(accel_prepare, accel, (NULL, NULL))                                      \
     X(accel_backward_end, accel, (NULL))                                       \
+    X(accel_param_ready, param, (NULL))                                        \
     X(accel_set_accumulate, accel, (NULL, 1))                                  \
     X(accel_clip_grad_norm, accel, (NULL, 1, NULL))                            \
     X(accel_reduce, accel, (NULL, &number, 1, ACCEL_F64, ACCEL_SUM))           \
