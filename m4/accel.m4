@@ -136,6 +136,8 @@ AS_IF([test "x$have_mpi" = xyes],
      $MPICC -link_info 2>/dev/null | sed 's/^@<:@^ @:>@* //'`
    accel_mpi_summary="yes, $MPICC"],
   [accel_mpi_summary="no: the tests that need MPI are left out"])
+AS_IF([test "x$have_mpi" = xyes && test "x$have_ucx" = xno],
+  [accel_ucx_summary="no: only MPI joins nodes, check-multi is left out"])
 AC_SUBST([have_mpi])
 AC_SUBST([MPI_CFLAGS])
 AC_SUBST([MPI_LIBS])

@@ -48,11 +48,14 @@ accel_status_t ax_inter_open(accel_comm_t *c, void *address, size_t room,
 {
     const void *own;
     size_t length;
+    ax_net_ask_t ask = {.peers = c->size,
+                        .ranks = accel_job_size(c->job),
+                        .mpi_comm = ax_job_mpi_comm(c->job)};
     accel_status_t st = make_inter(c);
 
     if (st == ACCEL_OK)
-        st = ax_net_open(ax_settings_str(c->settings, "net"), c->size,
-                         ax_job_mpi_comm(c->job), &c->inter->net);
+        st = ax_net_open(ax_settings_str(c->settings, "net"), ask,
+                         &c->inter->net);
     if (st != ACCEL_OK)
         return st;
     ax_net_t *net = c->inter->net;

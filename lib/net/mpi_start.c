@@ -265,7 +265,7 @@ static accel_status_t find_base(const ax_net_ask_t *ask, MPI_Comm *base)
     if (between)
         return refuse("an intercommunicator cannot be adopted; merge it first");
     MPI_Comm_size(*base, &size);
-    if (size == ask->peers)
+    if (size == ask->ranks)
         return ACCEL_OK;
     return ax_mpi_host->fail(
         ACCEL_ERR_UNSUPPORTED,

@@ -55,14 +55,13 @@ static void add_reason(char *refused, size_t room, const char *name)
              reason_of(name));
 }
 
-accel_status_t ax_net_open(const char *wanted, int peers, const void *mpi_comm,
-                           ax_net_t **out)
+accel_status_t ax_net_open(const char *wanted, ax_net_ask_t ask, ax_net_t **out)
 {
     char refused[640] = "";
     ax_net_t *net = calloc(1, sizeof *net);
     bool any = strcmp(wanted, "auto") == 0;
-    ax_net_ask_t ask = {.peers = peers, .named = !any, .mpi_comm = mpi_comm};
 
+    ask.named = !any;
     *out = NULL;
     if (!net)
         return ax_fail(ACCEL_ERR_NOMEM, "net: no memory for a transport");
@@ -101,7 +100,7 @@ void ax_net_close(ax_net_t *net, uint64_t timeout_ns)
 
 static accel_status_t look(const char *name, char *about, size_t room)
 {
-    ax_net_ask_t one = {.peers = 1, .named = true};
+    ax_net_ask_t one = {.peers = 1, .ranks = 1, .named = true};
     ax_net_t net = {.ops = NULL};
     const char *text = "";
     accel_status_t st = load(name, &net);

@@ -16,7 +16,7 @@
 #include "base/base.h"
 #include "mod/mod.h"
 
-#define AX_NET_ABI 4
+#define AX_NET_ABI 5
 
 /* A message under way; the caller's storage, untouched while it is pending. */
 typedef struct ax_net_req {
@@ -30,8 +30,10 @@ typedef struct ax_net_req {
 /* What is wanted of a transport. */
 typedef struct ax_net_ask {
     int peers;            /* their numbers are 0 to `peers` - 1, ours too */
-    bool named;           /* the setting names it: it may start what it needs */
-    const void *mpi_comm; /* an MPI_Comm of the program over all; or NULL */
+    int ranks;            /* of the job, of which the peers may be a part */
+    const void *mpi_comm; /* an MPI_Comm of the program over these; or NULL */
+    bool named;           /* the setting names it: it may start what it needs;
+                           * for ax_net_open() to fill in */
 } ax_net_ask_t;
 
 typedef struct ax_net_ops {
@@ -104,10 +106,9 @@ typedef struct ax_net {
 
 /*
  * Opens the transport that the setting `wanted` names: "auto" or a module's
- * name; `mpi_comm` as in ax_net_ask_t. ACCEL_ERR_UNSUPPORTED lists each one
- * that was refused, with reasons.
+ * name. ACCEL_ERR_UNSUPPORTED lists each one that was refused, with reasons.
  */
-accel_status_t ax_net_open(const char *wanted, int peers, const void *mpi_comm,
+accel_status_t ax_net_open(const char *wanted, ax_net_ask_t ask,
                            ax_net_t **out);
 void ax_net_spoil(ax_net_t *net);
 

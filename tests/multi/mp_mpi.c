@@ -227,6 +227,33 @@ static int some(void)
     return rc;
 }
 
+/* Communicators of accel's own: parts of the job that overlap each other. */
+static int split(void)
+{
+    struct part part;
+    accel_comm_t *odd = NULL, *back = NULL;
+    accel_status_t st;
+
+    start_mpi(MPI_THREAD_SERIALIZED);
+    st = open_part(&part, MPI_COMM_WORLD);
+    if (st == ACCEL_OK)
+        st = accel_comm_split(part.comm, world_rank % 2, 0, &odd);
+    if (st == ACCEL_OK)
+        st = accel_comm_split(part.comm, 0, -world_rank, &back);
+    for (int i = 0; st == ACCEL_OK && i < 60; i++) {
+        struct part of = {.comm = i % 3 == 0   ? part.comm
+                                  : i % 3 == 1 ? odd
+                                               : back};
+        check(i % 3 != 2 ||
+                  accel_comm_rank(back) == world_size - 1 - world_rank,
+              "rank in the reverse order");
+        st = sum_of_ranks(&of);
+    }
+    accel_comm_close(odd);
+    accel_comm_close(back);
+    return end(&part, st);
+}
+
 /* Two of them at once, and again, over the same processes. */
 static int twice(void)
 {
@@ -513,25 +540,16 @@ static int beside(void)
 static const struct {
     const char *name;
     int (*run)(void);
-} modes[] = {{"sizes", sizes},
-             {"interleaved", interleaved},
-             {"halves", halves},
-             {"some", some},
-             {"twice", twice},
-             {"single", single},
-             {"funneled", funneled},
-             {"serialized", serialized},
-             {"finalize", finalize},
-             {"forget", forget},
-             {"finalized", finalized},
-             {"fewer", fewer},
-             {"wrong", wrong_communicators},
-             {"nodes", nodes},
-             {"abort", aborts},
-             {"disagree", disagree},
-             {"starts", starts},
-             {"ends", starts_and_ends},
-             {"beside", beside}};
+} modes[] = {{"sizes", sizes},           {"interleaved", interleaved},
+             {"halves", halves},         {"some", some},
+             {"split", split},           {"twice", twice},
+             {"single", single},         {"funneled", funneled},
+             {"serialized", serialized}, {"finalize", finalize},
+             {"forget", forget},         {"finalized", finalized},
+             {"fewer", fewer},           {"wrong", wrong_communicators},
+             {"nodes", nodes},           {"abort", aborts},
+             {"disagree", disagree},     {"starts", starts},
+             {"ends", starts_and_ends},  {"beside", beside}};
 
 int main(int argc, char **argv)
 {

@@ -77,6 +77,11 @@ all_are_ok() {
     [[ $status -eq 0 && $(grep -c ok <<<"$output") -eq 2 ]]
 }
 
+@test "communicators split off a communicator" {
+    run on 5 "$mpi" split
+    all_are_ok 5
+}
+
 @test "two at once over the same processes, and again" {
     run on 3 "$mpi" twice
     all_are_ok 3

@@ -22,7 +22,7 @@ int MPI_Get_library_version(char *version, int *length)
 
 static void another_mpi_is_refused(void **state)
 {
-    ax_net_ask_t ask = {.peers = 2, .named = true};
+    ax_net_ask_t ask = {.peers = 2, .ranks = 2, .named = true};
     const ax_net_ops_t *ops;
     const char *about = "";
     ax_mod_t *mod;

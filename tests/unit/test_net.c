@@ -340,6 +340,7 @@ static void modules_that_do_not_fit_are_refused(void **state)
     char before[4096];
     Dl_info here;
     ax_mod_t *mod;
+    ax_net_ask_t two = {.peers = 2, .ranks = 2};
     ax_net_t *net;
 
     (void)state;
@@ -354,7 +355,7 @@ static void modules_that_do_not_fit_are_refused(void **state)
     assert_true(fd >= 0 && write(fd, "junk", 4) == 4);
     close(fd);
     assert_int_equal(ax_mod_load("net", "ucx", &mod), ACCEL_ERR_UNSUPPORTED);
-    assert_int_equal(ax_net_open("auto", 2, NULL, &net), ACCEL_ERR_UNSUPPORTED);
+    assert_int_equal(ax_net_open("auto", two, &net), ACCEL_ERR_UNSUPPORTED);
     assert_null(net);
     assert_non_null(strstr(accel_last_error()->text, "ucx: mod: "));
     /* a library that is none of our modules */
