@@ -26,7 +26,7 @@ on() {
     local shape
     for shape in "4 1" "7 3" "6 4"; do
         # shellcheck disable=SC2086
-        run on $shape "$comm" product 60
+        run on $shape "$comm" product 40
         [[ $status -eq 0 && $output == *"tried: "*"${shape/ / ranks on }"* ]] ||
             { echo "$shape: $output"; return 1; }
     done

@@ -11,7 +11,12 @@
 #define WITH_UCX true
 #endif
 
-#define CASES 50 /* on each of these */
+/* On each of these. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define CASES 12
+#else
+#define CASES 30
+#endif
 
 /* The node of each rank, one letter a rank. */
 static const char *const worlds[] = {
