@@ -3,7 +3,7 @@
 
 accel_status_t ax_check_dtype(accel_dtype_t dtype)
 {
-    if (accel_dtype_size(dtype) == 0)
+    if (ax_element(dtype) == 0)
         return ax_fail(ACCEL_ERR_ARG, "comm: no such element type (%d)",
                        (int)dtype);
     return ACCEL_OK;
@@ -18,7 +18,7 @@ accel_status_t ax_check_count(const accel_comm_t *c, size_t count,
 
     if (st != ACCEL_OK)
         return st;
-    if (!ax_mul(count, accel_dtype_size(dtype), &bytes) ||
+    if (!ax_mul(count, ax_element(dtype), &bytes) ||
         (times_size && !ax_mul(bytes, (size_t)c->size, &bytes)) ||
         bytes > PTRDIFF_MAX)
         return ax_fail(

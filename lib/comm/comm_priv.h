@@ -111,8 +111,9 @@ struct accel_comm {
     char transport[200];
 };
 
-/* Whether all ranks of the node call with the same piece of the heap. */
-enum ax_heap { AX_HEAP_NONE = 0, AX_HEAP_SAME, AX_HEAP_MIXED };
+/* Which ranks of the node call with memory of the heap: none, all with the
+ * same piece of it, each with one of its own, some. */
+enum ax_heap { AX_HEAP_NONE = 0, AX_HEAP_SAME, AX_HEAP_EACH, AX_HEAP_MIXED };
 
 static inline bool ax_is_leader(const accel_comm_t *c)
 {
@@ -306,7 +307,14 @@ bool ax_fault_note(accel_comm_t *c, accel_status_t status, uint64_t seq,
  * call is none of this one's: who came so far has all that it gave to this
  * one behind it, so this one comes to its end here too.
  */
-bool ax_fault_there(const accel_comm_t *c);
+bool ax_fault_look(const accel_comm_t *c);
+
+static inline bool ax_fault_there(const accel_comm_t *c)
+{
+    return atomic_load_explicit(&c->seg->head->fault.state,
+                                memory_order_relaxed) != 0 &&
+           ax_fault_look(c);
+}
 
 /* Is there one of a later call? */
 bool ax_fault_ahead(const accel_comm_t *c);
@@ -346,6 +354,18 @@ void ax_queue_in_child(void);
 
 /* Is nothing in it, and nothing being carried out? */
 bool ax_queue_idle(accel_comm_t *c);
+
+/* Bytes of an element, or 0: accel_dtype_size() without a call. */
+static inline size_t ax_element(accel_dtype_t dtype)
+{
+    static const unsigned char bytes[] = {
+#define AX_ELEMENT(NAME, name, size) [ACCEL_##NAME] = (size),
+        ACCEL_DTYPE_LIST(AX_ELEMENT)
+#undef AX_ELEMENT
+    };
+
+    return (unsigned)dtype < AX_ARRAY_SIZE(bytes) ? bytes[dtype] : 0;
+}
 
 /* ---- args.c ----------------------------------------------------------------
  */
@@ -390,6 +410,11 @@ void ax_reduce_inline(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
  * result is a node sum. */
 void ax_reduce_heap(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
                     const ax_block_t *block, size_t offset, size_t count);
+
+/* The same where each rank has named its memory, from `offset` bytes on; the
+ * result is final. */
+void ax_reduce_named(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
+                     size_t offset, size_t count);
 
 /* My slice of an all-reduce of memory in the heap: read from all ranks, and
  * the result written to all of them. */
@@ -509,6 +534,13 @@ accel_status_t ax_agree(accel_comm_t *c, accel_status_t mine);
 ax_block_t *ax_heap_find(const accel_comm_t *c, const void *memory,
                          size_t bytes);
 void ax_heap_fini(accel_comm_t *c);
+
+/* The call names where [memory, memory + bytes) lies in the heap, if it does;
+ * returns its block. */
+ax_block_t *ax_heap_note(accel_comm_t *c, const void *memory, size_t bytes);
+
+/* The memory that local rank `local` has named, or NULL. */
+char *ax_heap_of(const accel_comm_t *c, int local);
 
 /* Bytes of each rank in a gather: all the same, or a table. */
 typedef struct ax_parts {

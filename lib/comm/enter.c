@@ -35,10 +35,13 @@ accel_status_t ax_begin_queued(accel_comm_t *c)
         return ax_fail(ACCEL_ERR_STATE,
                        "comm: used in a child of fork(); only the process "
                        "that opened it may use it");
-    if (atomic_exchange_explicit(&c->busy, true, memory_order_acquire))
+    /* An exchange would see two that come within nanoseconds of each other,
+     * too, but costs every call a wait for all its stores. */
+    if (atomic_load_explicit(&c->busy, memory_order_acquire))
         return ax_fail(ACCEL_ERR_STATE,
                        "comm: another thread is using this communicator; "
                        "one thread at a time may");
+    atomic_store_explicit(&c->busy, true, memory_order_relaxed);
     return ACCEL_OK;
 }
 
@@ -153,7 +156,8 @@ static bool all_plain(const accel_comm_t *c)
  * in its own arguments, or -1. */
 static bool compare(accel_comm_t *c, int *worst)
 {
-    bool all_same = true, in_heap = true, any_heap = false;
+    bool all_same = true, any_heap = false;
+    bool in_heap = true, same_heap = true;
     ax_call_t good = first_good(c);
 
     *worst = -1;
@@ -163,11 +167,14 @@ static bool compare(accel_comm_t *c, int *worst)
         if (call.status != ACCEL_OK && *worst < 0)
             *worst = r;
         any_heap = any_heap || call.block != 0;
-        in_heap = in_heap && call.block != 0 && call.block == c->call.block &&
-                  call.offset == c->call.offset;
+        in_heap = in_heap && call.block != 0;
+        same_heap = same_heap && call.block == c->call.block &&
+                    call.offset == c->call.offset;
     }
-    c->heap =
-        in_heap ? AX_HEAP_SAME : (any_heap ? AX_HEAP_MIXED : AX_HEAP_NONE);
+    c->heap = !any_heap   ? AX_HEAP_NONE
+              : !in_heap  ? AX_HEAP_MIXED
+              : same_heap ? AX_HEAP_SAME
+                          : AX_HEAP_EACH;
     return all_same;
 }
 

@@ -80,7 +80,7 @@ static uint32_t fault_state(const ax_fault_t *fault)
     return state;
 }
 
-bool ax_fault_there(const accel_comm_t *c)
+bool ax_fault_look(const accel_comm_t *c)
 {
     const ax_fault_t *fault = &c->seg->head->fault;
     uint32_t state = fault_state(fault);

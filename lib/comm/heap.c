@@ -18,6 +18,28 @@ ax_block_t *ax_heap_find(const accel_comm_t *c, const void *memory,
     return NULL;
 }
 
+ax_block_t *ax_heap_note(accel_comm_t *c, const void *memory, size_t bytes)
+{
+    ax_block_t *block = ax_heap_find(c, memory, bytes);
+
+    if (!block)
+        return NULL;
+    c->call.block = block->id;
+    c->call.offset = (uint64_t)((const char *)memory - block->base) -
+                     (uint64_t)c->local_rank * block->stride;
+    return block;
+}
+
+char *ax_heap_of(const accel_comm_t *c, int local)
+{
+    ax_call_t call = ax_call_of(c, local);
+
+    for (ax_block_t *b = c->blocks; b && call.block; b = b->next)
+        if (b->id == call.block)
+            return b->base + (size_t)local * b->stride + call.offset;
+    return NULL;
+}
+
 static void remove_block(accel_comm_t *c, ax_block_t *block)
 {
     for (ax_block_t **at = &c->blocks; *at; at = &(*at)->next)

@@ -44,6 +44,17 @@ void ax_reduce_heap(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
               c->local_size, count);
 }
 
+void ax_reduce_named(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
+                     size_t offset, size_t count)
+{
+    const void **src = c->sources;
+
+    for (int i = 0; i < c->local_size; i++)
+        src[i] = ax_heap_of(c, i) + offset;
+    ax_reduce(&(ax_reduce_t){r->dtype, r->dtype, r->op, r->scale}, dst, src,
+              c->local_size, count);
+}
+
 void ax_allreduce_in_place(const accel_comm_t *c, const ax_reduction_t *r,
                            const ax_block_t *block, size_t offset, size_t count)
 {

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* From so many bytes on memory in the heap is read where it lies. */
+#define OPS_DIRECT (8u << 10)
+
 /* ---- barrier and agreement --------------------------------------------------
  */
 
@@ -53,10 +56,20 @@ static accel_status_t broadcast_chunk(accel_comm_t *c, char *to, size_t n,
     return ACCEL_OK;
 }
 
+/* The root's memory lies in the heap: all copy it from there. */
+static accel_status_t broadcast_heap(accel_comm_t *c, char *buffer,
+                                     size_t bytes, int root)
+{
+    if (c->rank != root)
+        memcpy(buffer, ax_heap_of(c, ax_local_of(c, root)), bytes);
+    return ax_node_barrier(c); /* before the root writes there again */
+}
+
 accel_status_t ax_broadcast(accel_comm_t *c, char *buffer, size_t bytes,
                             int root, accel_status_t mine)
 {
     size_t most = c->seg->slot_bytes;
+    bool noted = false;
     accel_status_t st;
 
     if (c->size == 1)
@@ -67,14 +80,19 @@ accel_status_t ax_broadcast(accel_comm_t *c, char *buffer, size_t bytes,
             memcpy(buffer, ax_inline_of(c, ax_local_of(c, root), bytes), bytes);
         return st;
     }
+    if (mine == ACCEL_OK && c->nodes == 1 && c->rank == root &&
+        bytes > OPS_DIRECT)
+        noted = ax_heap_note(c, buffer, bytes) != NULL;
     for (size_t first = 0; first == 0 || first < bytes; first += most) {
         size_t n = bytes - first < most ? bytes - first : most;
         c->turn++;
-        if (mine == ACCEL_OK && n && c->rank == root)
+        if (mine == ACCEL_OK && n && c->rank == root && !noted)
             memcpy(ax_slot(c->seg, c->local_rank, c->turn), buffer + first, n);
         st = first ? ax_node_barrier(c) : ax_enter(c, mine);
         if (st != ACCEL_OK || n == 0)
             return st;
+        if (first == 0 && c->heap != AX_HEAP_NONE)
+            return broadcast_heap(c, buffer, bytes, root);
         if ((st = broadcast_chunk(c, buffer + first, n, root)) != ACCEL_OK)
             return st;
     }
@@ -94,7 +112,7 @@ accel_status_t ax_do_broadcast(accel_comm_t *c, const ax_op_t *op)
     if (mine == ACCEL_OK)
         mine = ax_check_root(c, op->root);
     if (mine == ACCEL_OK) {
-        bytes = op->count * accel_dtype_size(op->dtype);
+        bytes = op->count * ax_element(op->dtype);
         mine = ax_check_buffers(op->recv, bytes, op->recv, bytes, op->recv);
     }
     return ax_broadcast(c, op->recv, bytes, op->root, mine);
@@ -198,6 +216,21 @@ static accel_status_t gather_inline(accel_comm_t *c, const char *send,
     return st;
 }
 
+/* All parts lie in the heap: copied from there to where they belong. */
+static accel_status_t gather_heap(accel_comm_t *c, const ax_parts_t *parts,
+                                  char *recv)
+{
+    for (int i = 0; recv && i < c->local_size; i++) {
+        int rank = ax_rank_here(c, i);
+        size_t n = part_bytes(parts, rank);
+        char *to = recv + ax_part_offset(parts, rank);
+        const char *from = ax_heap_of(c, i);
+        if (n && from != to) /* mine may be in place */
+            memcpy(to, from, n);
+    }
+    return ax_node_barrier(c); /* before anybody writes there again */
+}
+
 accel_status_t ax_gather_parts(accel_comm_t *c, const char *send, char *recv,
                                const ax_parts_t *parts, int root,
                                accel_status_t mine)
@@ -205,6 +238,7 @@ accel_status_t ax_gather_parts(accel_comm_t *c, const char *send, char *recv,
     size_t longest = mine == ACCEL_OK ? ax_longest_part(c, parts) : 0;
     size_t most = c->nodes > 1 ? c->seg->slot_bytes / (size_t)c->size
                                : c->seg->slot_bytes;
+    bool noted = false;
     accel_status_t st;
 
     if (c->size == 1) {
@@ -216,14 +250,25 @@ accel_status_t ax_gather_parts(accel_comm_t *c, const char *send, char *recv,
     if (ax_is_inline(c, longest))
         return gather_inline(c, send, root < 0 || root == c->rank ? recv : NULL,
                              parts, mine);
+    if (c->nodes == 1 && longest > OPS_DIRECT)
+        noted = ax_heap_note(c, send, part_bytes(parts, c->rank)) != NULL;
     for (size_t first = 0; first == 0 || first < longest; first += most) {
         size_t n = longest ? ax_part_in(parts, c->rank, first, most) : 0;
-        c->turn++;
-        if (n)
-            memcpy(ax_slot(c->seg, c->local_rank, c->turn), send + first, n);
+        char *slot = ax_slot(c->seg, c->local_rank, ++c->turn);
+        if (n && (first || !noted))
+            memcpy(slot, send + first, n);
         st = first ? ax_node_barrier(c) : ax_enter(c, mine);
         if (st != ACCEL_OK || longest == 0)
             return st;
+        if (first == 0 && c->heap != AX_HEAP_NONE) {
+            if (c->heap != AX_HEAP_MIXED)
+                return gather_heap(c, parts,
+                                   root < 0 || root == c->rank ? recv : NULL);
+            if (n && noted)
+                memcpy(slot, send, n);
+            if ((st = ax_node_barrier(c)) != ACCEL_OK)
+                return st;
+        }
         if (c->nodes > 1) {
             st = gather_nodes(c, parts, first, most, root);
             if (st != ACCEL_OK)
@@ -246,7 +291,7 @@ accel_status_t ax_do_allgather(accel_comm_t *c, const ax_op_t *op)
                           .dtype = (uint8_t)op->dtype};
     mine = ax_check_count(c, op->count, op->dtype, true);
     if (mine == ACCEL_OK) {
-        parts.each = op->count * accel_dtype_size(op->dtype);
+        parts.each = op->count * ax_element(op->dtype);
         const char *place = recv ? recv + (size_t)c->rank * parts.each : NULL;
         mine = ax_check_buffers(op->send, parts.each, recv,
                                 parts.each * (size_t)c->size, place);
@@ -268,7 +313,7 @@ accel_status_t ax_do_gather(accel_comm_t *c, const ax_op_t *op)
     if (mine == ACCEL_OK)
         mine = ax_check_root(c, op->root);
     if (mine == ACCEL_OK) {
-        parts.each = op->count * accel_dtype_size(op->dtype);
+        parts.each = op->count * ax_element(op->dtype);
         bool get = c->rank == op->root;
         const char *place =
             get && recv ? recv + (size_t)c->rank * parts.each : NULL;

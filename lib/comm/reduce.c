@@ -7,6 +7,10 @@
  * itself, which saves a barrier. */
 #define OPS_SMALL (16u << 10)
 
+/* Bytes that go through half a slot at a time: they stay in the second-level
+ * cache on their way. */
+#define PIECE (64u << 10)
+
 static accel_status_t plan_reduction(const accel_comm_t *c, accel_dtype_t dtype,
                                      accel_op_t op, ax_reduction_t *r)
 {
@@ -26,24 +30,11 @@ static accel_status_t plan_reduction(const accel_comm_t *c, accel_dtype_t dtype,
                        accel_dtype_name(dtype));
     *r = (ax_reduction_t){.dtype = dtype,
                           .acc = ax_accumulator(dtype),
-                          .element = accel_dtype_size(dtype),
+                          .element = ax_element(dtype),
                           .op = ops[op],
                           .scale = op == ACCEL_AVG ? 1.0 / c->size : 1.0};
-    r->acc_element = accel_dtype_size(r->acc);
+    r->acc_element = ax_element(r->acc);
     return ACCEL_OK;
-}
-
-/* Where a buffer lies in the heap, for others to compare. */
-static ax_block_t *note_heap(accel_comm_t *c, const void *buffer, size_t bytes)
-{
-    ax_block_t *block = ax_heap_find(c, buffer, bytes);
-
-    if (!block)
-        return NULL;
-    c->call.block = block->id;
-    c->call.offset = (uint64_t)((const char *)buffer - block->base) -
-                     (uint64_t)c->local_rank * block->stride;
-    return block;
 }
 
 /* ---- all-reduce ------------------------------------------------------------
@@ -163,6 +154,141 @@ static accel_status_t reduce_chunk(accel_comm_t *c, struct reduce_run *run,
     return ACCEL_OK;
 }
 
+/* ---- much on one node: private memory through the slots, piece by piece ----
+ */
+
+/* Elements [first, first + count) go through the slots of `turn`: what the
+ * others reduce in the first half of mine, what I reduced in the second. */
+struct piece {
+    size_t first, count;
+    uint64_t turn;
+};
+
+static size_t piece_most(const accel_comm_t *c, const struct reduce_run *run)
+{
+    size_t most =
+        c->seg->slot_bytes / 2 < PIECE ? c->seg->slot_bytes / 2 : PIECE;
+
+    return most / run->how.element;
+}
+
+static struct piece piece_at(const accel_comm_t *c,
+                             const struct reduce_run *run, uint64_t before,
+                             size_t index)
+{
+    size_t most = piece_most(c, run), first = index * most;
+    size_t left = run->count - first;
+
+    return (struct piece){.first = first,
+                          .count = left < most ? left : most,
+                          .turn = before + 1 + index};
+}
+
+/* All but my own slice: nobody else reads that. */
+static void give_piece(const accel_comm_t *c, const struct reduce_run *run,
+                       struct piece p)
+{
+    size_t element = run->how.element, from, length;
+    char *slot = ax_slot(c->seg, c->local_rank, p.turn);
+    const char *send = run->send + p.first * element;
+
+    ax_slice(p.count, element, c->local_size, c->local_rank, &from, &length);
+    size_t end = from + length;
+    if (length == 0)
+        from = end = p.count;
+    memcpy(slot, send, from * element);
+    memcpy(slot + end * element, send + end * element,
+           (p.count - end) * element);
+}
+
+static char *results_of(const accel_comm_t *c, int local, uint64_t turn)
+{
+    return ax_slot(c->seg, local, turn) + c->seg->slot_bytes / 2;
+}
+
+/* My slice of all ranks', in rank order: for the others, and for me. */
+static void reduce_piece(const accel_comm_t *c, const struct reduce_run *run,
+                         struct piece p)
+{
+    const ax_reduction_t *r = &run->how;
+    const void **src = c->sources;
+    size_t from, length;
+
+    ax_slice(p.count, r->element, c->local_size, c->local_rank, &from, &length);
+    if (length == 0)
+        return;
+    for (int i = 0; i < c->local_size; i++)
+        src[i] = i == c->local_rank
+                     ? run->send + (p.first + from) * r->element
+                     : ax_slot(c->seg, i, p.turn) + from * r->element;
+    char *out = results_of(c, c->local_rank, p.turn) + from * r->element;
+    ax_reduce(&(ax_reduce_t){r->dtype, r->dtype, r->op, r->scale}, out, src,
+              c->local_size, length);
+    if (gets_result(c, run))
+        memcpy(run->recv + (p.first + from) * r->element, out,
+               length * r->element);
+}
+
+static void take_piece(const accel_comm_t *c, const struct reduce_run *run,
+                       struct piece p)
+{
+    size_t element = run->how.element, from, length;
+
+    for (int i = 0; gets_result(c, run) && i < c->local_size; i++) {
+        ax_slice(p.count, element, c->local_size, i, &from, &length);
+        if (i != c->local_rank && length)
+            memcpy(run->recv + (p.first + from) * element,
+                   results_of(c, i, p.turn) + from * element, length * element);
+    }
+}
+
+/* The calls are the same; what do they name? *done: it is all in the heap. */
+static accel_status_t begin_piped(accel_comm_t *c, struct reduce_run *run,
+                                  struct piece first, bool *done)
+{
+    *done = c->heap == AX_HEAP_SAME;
+    if (*done)
+        ax_allreduce_in_place(c, &run->how, run->block, run->offset,
+                              run->count);
+    else if (run->block)
+        give_piece(c, run, first);
+    return c->heap == AX_HEAP_NONE ? ACCEL_OK : ax_node_barrier(c);
+}
+
+/*
+ * One barrier for each piece: before it I give one, after it I reduce my
+ * slice of that one and take the one before. A half of a slot is written
+ * again two pieces later, when all have come past its readers.
+ */
+static accel_status_t reduce_piped(accel_comm_t *c, struct reduce_run *run,
+                                   accel_status_t mine)
+{
+    uint64_t before = c->turn;
+    size_t most = mine == ACCEL_OK ? piece_most(c, run) : 1;
+    size_t pieces = mine == ACCEL_OK ? (run->count + most - 1) / most : 0;
+    bool done = false;
+    accel_status_t st = ACCEL_OK;
+
+    if (pieces == 0)
+        return ax_enter(c, mine);
+    for (size_t i = 0; i <= pieces && st == ACCEL_OK && !done; i++) {
+        struct piece p = piece_at(c, run, before, i < pieces ? i : 0);
+        if (i < pieces && (i || !run->block))
+            give_piece(c, run, p);
+        st = i ? ax_node_barrier(c) : ax_enter(c, ACCEL_OK);
+        if (st == ACCEL_OK && i == 0)
+            st = begin_piped(c, run, p, &done);
+        if (st != ACCEL_OK || done)
+            break;
+        if (i < pieces)
+            reduce_piece(c, run, p);
+        if (i > 0)
+            take_piece(c, run, piece_at(c, run, before, i - 1));
+    }
+    c->turn = before + pieces;
+    return st;
+}
+
 /* A world of one: the result is what is sent. */
 static accel_status_t copy_alone(accel_comm_t *c, const struct reduce_run *run,
                                  accel_status_t mine)
@@ -174,18 +300,15 @@ static accel_status_t copy_alone(accel_comm_t *c, const struct reduce_run *run,
     return st;
 }
 
-static accel_status_t allreduce(accel_comm_t *c, struct reduce_run *run,
-                                accel_status_t mine)
+/* Several nodes, or little: chunks one after the other. */
+static accel_status_t reduce_chunks(accel_comm_t *c, struct reduce_run *run,
+                                    accel_status_t mine)
 {
     size_t element = run->how.element ? run->how.element : 1;
     size_t most = c->seg->slot_bytes / element;
     accel_status_t st;
     bool in_heap = run->block != NULL;
 
-    if (c->size == 1)
-        return copy_alone(c, run, mine);
-    if (ax_is_inline(c, run->bytes))
-        return reduce_inline(c, run, run->bytes, 0, mine);
     for (size_t first = 0; first == 0 || first < run->count; first += most) {
         size_t n = run->count - first < most ? run->count - first : most;
         c->turn++;
@@ -195,12 +318,7 @@ static accel_status_t allreduce(accel_comm_t *c, struct reduce_run *run,
         st = first ? ax_node_barrier(c) : ax_enter(c, mine);
         if (st != ACCEL_OK || n == 0)
             return st;
-        if (first == 0 && c->heap == AX_HEAP_SAME && c->nodes == 1) {
-            ax_allreduce_in_place(c, &run->how, run->block, run->offset,
-                                  run->count);
-            return ax_node_barrier(c);
-        }
-        if (first == 0 && c->heap == AX_HEAP_MIXED) {
+        if (first == 0 && c->heap > AX_HEAP_SAME) {
             if (in_heap)
                 memcpy(slot, run->send, n * element);
             in_heap = false;
@@ -213,6 +331,18 @@ static accel_status_t allreduce(accel_comm_t *c, struct reduce_run *run,
     return ACCEL_OK;
 }
 
+static accel_status_t allreduce(accel_comm_t *c, struct reduce_run *run,
+                                accel_status_t mine)
+{
+    if (c->size == 1)
+        return copy_alone(c, run, mine);
+    if (ax_is_inline(c, run->bytes))
+        return reduce_inline(c, run, run->bytes, 0, mine);
+    if (c->nodes == 1 && run->bytes * (size_t)c->local_size > OPS_SMALL)
+        return reduce_piped(c, run, mine);
+    return reduce_chunks(c, run, mine);
+}
+
 accel_status_t ax_do_allreduce(accel_comm_t *c, const ax_op_t *op)
 {
     struct reduce_run run = {
@@ -222,7 +352,7 @@ accel_status_t ax_do_allreduce(accel_comm_t *c, const ax_op_t *op)
     /* small ones are faster through the slots */
     if (mine == ACCEL_OK && op->send == op->recv &&
         run.bytes * (size_t)c->local_size > OPS_SMALL)
-        run.block = note_heap(c, op->recv, run.bytes);
+        run.block = ax_heap_note(c, op->recv, run.bytes);
     run.offset = c->call.offset;
     return allreduce(c, &run, mine);
 }
@@ -295,6 +425,26 @@ static void fill_slot(accel_comm_t *c, const struct reduce_run *run,
     c->part_at[c->size] = at / run->how.element;
 }
 
+/* All that is sent lies in the heap: my part straight from there. */
+static accel_status_t scatter_heap(accel_comm_t *c,
+                                   const struct reduce_run *run,
+                                   const ax_parts_t *parts)
+{
+    if (run->count)
+        ax_reduce_named(c, &run->how, run->recv, ax_part_offset(parts, c->rank),
+                        run->count);
+    return ax_node_barrier(c); /* before anybody writes there again */
+}
+
+/* Where a part of what is sent is overwritten, others could not read it. */
+static void note_sent(accel_comm_t *c, struct reduce_run *run,
+                      accel_status_t mine)
+{
+    if (mine == ACCEL_OK && c->nodes == 1 && run->send != run->recv &&
+        run->bytes > OPS_SMALL)
+        run->block = ax_heap_note(c, run->send, run->bytes);
+}
+
 static accel_status_t reduce_scatter(accel_comm_t *c, struct reduce_run *run,
                                      const ax_parts_t *parts,
                                      accel_status_t mine)
@@ -313,11 +463,19 @@ static accel_status_t reduce_scatter(accel_comm_t *c, struct reduce_run *run,
             mine);
     for (size_t first = 0; first == 0 || first < longest; first += most) {
         c->turn++;
-        if (mine == ACCEL_OK)
+        if (mine == ACCEL_OK && (first || !run->block))
             fill_slot(c, run, parts, first, most);
         st = first ? ax_node_barrier(c) : ax_enter(c, mine);
         if (st != ACCEL_OK || longest == 0)
             return st;
+        if (first == 0 && c->heap != AX_HEAP_NONE) {
+            if (c->heap != AX_HEAP_MIXED)
+                return scatter_heap(c, run, parts);
+            if (run->block)
+                fill_slot(c, run, parts, first, most);
+            if ((st = ax_node_barrier(c)) != ACCEL_OK)
+                return st;
+        }
         if ((st = scatter_chunk(c, run, first)) != ACCEL_OK)
             return st;
     }
@@ -332,6 +490,7 @@ accel_status_t ax_do_reduce_scatter(accel_comm_t *c, const ax_op_t *op)
     ax_parts_t parts = {.each =
                             mine == ACCEL_OK ? op->count * run.how.element : 0};
 
+    note_sent(c, &run, mine);
     return reduce_scatter(c, &run, &parts, mine);
 }
 
@@ -356,6 +515,7 @@ accel_status_t ax_do_reduce_scatterv(accel_comm_t *c, const ax_op_t *op)
         mine = ax_check_buffers(op->send, table.total, op->recv,
                                 table.bytes[c->rank], op->recv);
     }
+    note_sent(c, &run, mine);
     st = reduce_scatter(c, &run, &parts, mine);
     ax_table_free(&table);
     return st;

@@ -281,6 +281,47 @@ static void try_mixed_heap(size_t count)
     check(accel_free(comm, p), "accel_free");
 }
 
+/* What moves or is reduced straight from the heap; `own`: whose memory does
+ * not lie there (size: nobody's). Each rank's may begin elsewhere. */
+static void try_moves(size_t count, int own)
+{
+    size_t at = (size_t)rank % 3 * 16, all = count * (size_t)size;
+    float *send, *recv;
+    void *p, *q;
+
+    check(accel_alloc(comm, (all + 32) * sizeof *send, &p), "accel_alloc");
+    check(accel_alloc(comm, (all + 32) * sizeof *recv, &q), "accel_alloc");
+    send = rank == own ? malloc((all + 1) * sizeof *send) : (float *)p + at;
+    recv = rank == own ? malloc((all + 1) * sizeof *recv) : (float *)q + at;
+    fill(send, ACCEL_F32, all);
+    check(accel_comm_reduce_scatter(comm, send, recv, count, ACCEL_F32,
+                                    ACCEL_SUM),
+          "reduce-scatter in the heap");
+    check_reduced(recv, ACCEL_F32, count, ACCEL_SUM, (size_t)rank * count,
+                  "reduce-scatter in the heap");
+    float *mine = size % 2 ? recv + (size_t)rank * count : send; /* in place */
+    fill(mine, ACCEL_F32, count);
+    check(accel_comm_allgather(comm, mine, recv, count, ACCEL_F32),
+          "all-gather in the heap");
+    check_gathered((char *)recv, ACCEL_F32, count, "all-gather in the heap");
+    for (int root = 0; root<size; root += size> 2 ? 2 : 1) {
+        if (rank == root)
+            fill(recv, ACCEL_F32, count);
+        check(accel_comm_broadcast(comm, recv, count, ACCEL_F32, root),
+              "broadcast in the heap");
+        for (size_t i = 0; i < count; i++)
+            if (recv[i] != (float)value_of(root, i, ACCEL_F32))
+                wrong("broadcast in the heap", ACCEL_F32, count, i, recv[i],
+                      value_of(root, i, ACCEL_F32));
+    }
+    if (rank == own) {
+        free(send);
+        free(recv);
+    }
+    check(accel_free(comm, q), "accel_free");
+    check(accel_free(comm, p), "accel_free");
+}
+
 static void try_bytes(size_t step)
 {
     size_t mine = (size_t)rank % 3 ? (size_t)rank * step : 0;
@@ -367,6 +408,9 @@ static void every_type(bool quick)
         }
     for (size_t count = 1; count < 100000; count = count * 3 + 1)
         try_mixed_heap(count);
+    for (size_t count = 1; count < 100000; count = count * 9 + 1)
+        for (int own = 0; own <= size; own += size > 3 ? 2 : 1)
+            try_moves(count, own);
     for (size_t step = 1; step < 1000000; step *= 31)
         try_bytes(step);
     try_agree();
