@@ -300,7 +300,7 @@ accel_status_t accel_ckpt_open(accel_comm_t *comm, const char *path,
         return ax_fail(ACCEL_ERR_ARG, "ckpt: open: out is NULL");
     *out = NULL;
     if (!comm)
-        return ax_fail(ACCEL_ERR_ARG, "ckpt: no communicator was given");
+        return ax_fail_null(__func__, "comm");
     return open_before(comm, path, 0, out);
 }
 
@@ -334,17 +334,17 @@ void accel_ckpt_close(accel_ckpt_t *ckpt)
 
 uint64_t accel_ckpt_step(const accel_ckpt_t *ckpt)
 {
-    return ckpt->m.step;
+    return ckpt ? ckpt->m.step : 0;
 }
 
 int accel_ckpt_ranks(const accel_ckpt_t *ckpt)
 {
-    return ckpt->m.ranks;
+    return ckpt ? ckpt->m.ranks : 0;
 }
 
 const char *accel_ckpt_path(const accel_ckpt_t *ckpt)
 {
-    return ckpt->path;
+    return ckpt ? ckpt->path : NULL;
 }
 
 const char *ax_ckpt_uuid(const accel_ckpt_t *ckpt)
@@ -354,7 +354,7 @@ const char *ax_ckpt_uuid(const accel_ckpt_t *ckpt)
 
 size_t accel_ckpt_count(const accel_ckpt_t *ckpt)
 {
-    return ckpt->m.narrays;
+    return ckpt ? ckpt->m.narrays : 0;
 }
 
 static void describe(const ax_array_t *a, accel_ckpt_part_t *out)
@@ -367,6 +367,8 @@ static void describe(const ax_array_t *a, accel_ckpt_part_t *out)
 accel_status_t accel_ckpt_at(const accel_ckpt_t *ckpt, size_t index,
                              accel_ckpt_part_t *out)
 {
+    if (!ckpt)
+        return ax_fail_null(__func__, "ckpt");
     if (index >= ckpt->m.narrays)
         return ax_fail(ACCEL_ERR_ARG, "ckpt: %s holds %zu arrays, not %zu",
                        ckpt->path, ckpt->m.narrays, index + 1);
@@ -377,6 +379,8 @@ accel_status_t accel_ckpt_at(const accel_ckpt_t *ckpt, size_t index,
 accel_status_t accel_ckpt_find(const accel_ckpt_t *ckpt, const char *name,
                                accel_ckpt_part_t *out)
 {
+    if (!ckpt)
+        return ax_fail_null(__func__, "ckpt");
     const ax_array_t *a = name ? ax_manifest_find(&ckpt->m, name) : NULL;
 
     if (!a)

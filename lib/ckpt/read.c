@@ -300,6 +300,6 @@ accel_status_t accel_ckpt_read(accel_ckpt_t *ckpt,
                                const accel_ckpt_part_t *parts, size_t nparts)
 {
     if (!ckpt)
-        return ax_fail(ACCEL_ERR_ARG, "ckpt: no checkpoint was given");
+        return ax_fail_null(__func__, "ckpt");
     return ax_comm_agree(ckpt->comm, read_parts(ckpt, parts, nparts));
 }

@@ -304,7 +304,7 @@ accel_status_t accel_ckpt_save(accel_comm_t *comm, const char *dir,
                                const accel_ckpt_options_t *options)
 {
     if (!comm)
-        return ax_fail(ACCEL_ERR_ARG, "ckpt: no communicator was given");
+        return ax_fail_null(__func__, "comm");
     struct draft *d = calloc(1, sizeof *d);
     ax_xfsz_t guard;
     accel_status_t st;

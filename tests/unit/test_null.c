@@ -20,6 +20,7 @@ static accel_batch_t batch;
 static accel_range_t range;
 static accel_loader_state_t place;
 static accel_scaler_state_t scale;
+static accel_ckpt_part_t array;
 static const accel_rows_t rows = {.dtype = ACCEL_F32};
 
 static int give_nothing(void *context, void **data, size_t *bytes)
@@ -65,6 +66,11 @@ static int take_nothing(void *context, const void *data, size_t bytes,
       (NULL, "s", 1, give_nothing, take_nothing, NULL))                        \
     X(accel_save_state, accel, (NULL, NULL))                                   \
     X(accel_load_state, accel, (NULL, NULL))                                   \
+    X(accel_ckpt_save, comm, (NULL, ".", 1, NULL, 0, NULL))                    \
+    X(accel_ckpt_open, comm, (NULL, ".", (accel_ckpt_t **)&out))               \
+    X(accel_ckpt_read, ckpt, (NULL, NULL, 0))                                  \
+    X(accel_ckpt_at, ckpt, (NULL, 0, &array))                                  \
+    X(accel_ckpt_find, ckpt, (NULL, "a", &array))                              \
     X(accel_model_create, accel, (NULL, (accel_model_t **)&out))               \
     X(accel_model_add, model, (NULL, NULL, NULL))                              \
     X(accel_model_build, model, (NULL))                                        \
@@ -163,6 +169,10 @@ static int take_nothing(void *context, const void *data, size_t bytes,
     X(accel_loss_scale, 0)                                                     \
     X(accel_steps, 0)                                                          \
     X(accel_model_count, 0)                                                    \
+    X(accel_ckpt_step, 0)                                                      \
+    X(accel_ckpt_ranks, 0)                                                     \
+    X(accel_ckpt_path, NULL)                                                   \
+    X(accel_ckpt_count, 0)                                                     \
     X(accel_param_data, NULL)                                                  \
     X(accel_param_compute, NULL)                                               \
     X(accel_param_grad, NULL)                                                  \
