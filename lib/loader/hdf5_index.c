@@ -26,7 +26,7 @@ typedef struct block {
 } block_t;
 
 typedef struct header {
-    const ax_hdf5_t *h;
+    const ax_file_t *file;
     int version;
     size_t message; /* bytes before the data of a message */
     block_t blocks[BLOCKS_MAX];
@@ -35,9 +35,9 @@ typedef struct header {
     int rank;
 } header_t;
 
-static bool get(const ax_hdf5_t *h, uint64_t at, void *to, size_t bytes)
+static bool get(const ax_file_t *file, uint64_t at, void *to, size_t bytes)
 {
-    return ax_file_read(&h->file, to, bytes, at) == ACCEL_OK;
+    return ax_file_read(file, to, bytes, at) == ACCEL_OK;
 }
 
 /* The block right behind the header's own fields. */
@@ -46,7 +46,7 @@ static bool first_block(header_t *o, uint64_t at)
     unsigned char b[64];
     size_t used = 6;
 
-    if (!get(o->h, at, b, sizeof b))
+    if (!get(o->file, at, b, sizeof b))
         return false;
     if (b[0] == 1) {
         o->version = 1;
@@ -104,7 +104,7 @@ static bool take_block(header_t *o, const block_t *b)
 {
     unsigned char *all =
         b->bytes <= BLOCK_MAX ? malloc((size_t)b->bytes + 1) : NULL;
-    bool good = all && get(o->h, b->at, all, (size_t)b->bytes);
+    bool good = all && get(o->file, b->at, all, (size_t)b->bytes);
     size_t at = 0, size_at = o->version == 1 ? 2 : 1;
 
     while (good && b->bytes - at >= o->message) {
@@ -118,10 +118,10 @@ static bool take_block(header_t *o, const block_t *b)
     return good;
 }
 
-static bool find_root(const ax_hdf5_t *h, uint64_t object, int rank,
+static bool find_root(const ax_file_t *file, uint64_t object, int rank,
                       uint64_t *root)
 {
-    header_t o = {.h = h, .rank = rank};
+    header_t o = {.file = file, .rank = rank};
     bool good = first_block(&o, object);
 
     for (size_t i = 0; good && i < o.nblocks && !o.root; i++) {
@@ -136,9 +136,8 @@ static bool find_root(const ax_hdf5_t *h, uint64_t object, int rank,
  */
 
 typedef struct tree {
-    const ax_hdf5_t *h;
-    const ax_chunking_t *k;
-    uint64_t chunk_bytes, nchunks;
+    const ax_file_t *file;
+    const ax_walk_t *what;
     uint64_t *chunk; /* where each begins; 0: not found yet */
     uint64_t found;
     size_t key; /* bytes */
@@ -151,15 +150,15 @@ typedef struct tree {
 static bool take_chunk(tree_t *t, const unsigned char *key)
 {
     uint64_t place = ax_le(key + t->key, 8), first = ax_le(key + 8, 8);
-    uint64_t i = first / t->k->chunk[0];
+    uint64_t i = first / t->what->per;
 
-    for (int d = 1; d < t->k->rank; d++)
+    for (int d = 1; d < t->what->rank; d++)
         if (ax_le(key + 8 + 8 * (size_t)d, 8) != 0)
             return false;
-    if (first % t->k->chunk[0] != 0 || i >= t->nchunks || t->chunk[i] != 0 ||
-        ax_le(key, 4) != t->chunk_bytes || ax_le(key + 4, 4) != 0 ||
-        place == 0 || place > t->h->file.bytes ||
-        t->chunk_bytes > t->h->file.bytes - place)
+    if (first % t->what->per != 0 || i >= t->what->nchunks ||
+        t->chunk[i] != 0 || ax_le(key, 4) != t->what->chunk_bytes ||
+        ax_le(key + 4, 4) != 0 || place == 0 || place > t->file->bytes ||
+        t->what->chunk_bytes > t->file->bytes - place)
         return false;
     t->chunk[i] = place;
     t->found++;
@@ -175,7 +174,7 @@ static bool take_entries(tree_t *t, const unsigned char *entry, size_t used,
                 return false;
             continue;
         }
-        if (t->nbelow == t->nchunks)
+        if (t->nbelow == t->what->nchunks)
             return false; /* each has a chunk of its own below it */
         t->below[t->nbelow++] = ax_le(entry + t->key, 8);
     }
@@ -189,14 +188,14 @@ static bool take_node(tree_t *t, uint64_t at, int *level)
     size_t used, bytes;
     bool good;
 
-    if (!get(t->h, at, b, sizeof b) || memcmp(b, "TREE\1", 5) != 0 ||
+    if (!get(t->file, at, b, sizeof b) || memcmp(b, "TREE\1", 5) != 0 ||
         (*level >= 0 && b[5] != *level) || b[5] > LEVELS_MAX)
         return false;
     *level = b[5];
     used = (size_t)ax_le(b + 6, 2);
     bytes = used * (t->key + 8);
     entries = used ? malloc(bytes) : NULL;
-    good = entries && get(t->h, at + sizeof b, entries, bytes) &&
+    good = entries && get(t->file, at + sizeof b, entries, bytes) &&
            take_entries(t, entries, used, *level);
     free(entries);
     return good;
@@ -217,7 +216,26 @@ static bool walk(tree_t *t, uint64_t root)
         for (uint64_t i = 0; good && i < t->nnodes; i++)
             good = take_node(t, nodes[i], &level);
     }
-    return good && t->found == t->nchunks;
+    return good && t->found == t->what->nchunks;
+}
+
+bool ax_hdf5_walk(const ax_file_t *file, uint64_t object, const ax_walk_t *what,
+                  uint64_t *chunk)
+{
+    tree_t t = {.file = file,
+                .what = what,
+                .chunk = chunk,
+                .key = 8 + 8 * ((size_t)what->rank + 1)};
+    uint64_t root;
+
+    if (!find_root(file, object, what->rank, &root))
+        return false;
+    t.nodes = calloc((size_t)what->nchunks, sizeof *t.nodes);
+    t.below = calloc((size_t)what->nchunks, sizeof *t.below);
+    bool good = t.nodes && t.below && walk(&t, root);
+    free(t.nodes);
+    free(t.below);
+    return good;
 }
 
 /* The library, which is slow with others, finds the first chunk at once. */
@@ -247,23 +265,13 @@ static bool usual_file(const ax_hdf5_t *h)
 bool ax_hdf5_index(const ax_hdf5_t *h, const ax_chunking_t *k,
                    uint64_t chunk_bytes, uint64_t nchunks, uint64_t *chunk)
 {
-    tree_t t = {.h = h,
-                .k = k,
-                .chunk_bytes = chunk_bytes,
-                .nchunks = nchunks,
-                .chunk = chunk,
-                .key = 8 + 8 * ((size_t)k->rank + 1)};
+    ax_walk_t what = {.rank = k->rank,
+                      .per = k->chunk[0],
+                      .chunk_bytes = chunk_bytes,
+                      .nchunks = nchunks};
     H5O_info_t about;
-    uint64_t root;
-    bool good = usual_file(h) && H5Oget_info(k->id, &about) >= 0 &&
-                find_root(h, about.addr, k->rank, &root);
 
-    if (!good)
-        return false;
-    t.nodes = calloc((size_t)nchunks, sizeof *t.nodes);
-    t.below = calloc((size_t)nchunks, sizeof *t.below);
-    good = t.nodes && t.below && walk(&t, root) && library_agrees(k, chunk);
-    free(t.nodes);
-    free(t.below);
-    return good;
+    return usual_file(h) && H5Oget_info(k->id, &about) >= 0 &&
+           ax_hdf5_walk(&h->file, about.addr, &what, chunk) &&
+           library_agrees(k, chunk);
 }

@@ -132,7 +132,9 @@ static accel_status_t contiguous(const ax_hdf5_t *h, hid_t id,
 }
 
 /* The library takes a step for each chunk before the one it is asked for. */
+#ifndef ASK_MOST
 #define ASK_MOST 1024
+#endif
 
 static accel_status_t ask_for_chunk(const ax_hdf5_t *h, const ax_chunking_t *k,
                                     const ax_column_t *c, const char *where,

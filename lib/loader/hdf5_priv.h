@@ -44,8 +44,20 @@ accel_status_t ax_hdf5_examine(const ax_hdf5_t *h, const char *where,
                                ax_chunking_t *k, ax_column_t *column,
                                ax_array_t *array);
 
+/* What an index is expected to hold. */
+typedef struct ax_walk {
+    int rank;
+    uint64_t per; /* rows of a chunk */
+    uint64_t chunk_bytes, nchunks;
+} ax_walk_t;
+
+/* hdf5_index.c: through the index of the dataset whose header is at byte
+ * `object`; as ax_hdf5_index(), without the library. */
+bool ax_hdf5_walk(const ax_file_t *file, uint64_t object, const ax_walk_t *what,
+                  uint64_t *chunk);
+
 /*
- * hdf5_index.c: where each of `nchunks` chunks begins, found in the file's own
+ * Where each of `nchunks` chunks begins, found in the file's own
  * index; `chunk` is zero before. Each is `chunk_bytes` long, whole samples of
  * the dataset k->id without a filter. False: the index is of another kind, or
  * there is something about it; `chunk` is then of no use.

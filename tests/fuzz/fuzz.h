@@ -9,4 +9,8 @@
  */
 void fuzz_one(const char *format, const uint8_t *data, size_t bytes);
 
+/* The six bytes before an index of HDF5 chunks, and the file it is in. */
+#define FUZZ_SAID 6
+void fuzz_tree(const char *path, const uint8_t *said);
+
 #endif

@@ -9,9 +9,9 @@ fuzz:
 
 unit_tests += tests/fuzz/replay
 tests_fuzz_replay_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz.h \
-	tests/fuzz/fuzz_dataset.c
+	tests/fuzz/fuzz_dataset.c tests/fuzz/fuzz_hdf5.c
 tests_fuzz_replay_CPPFLAGS = $(unit_cppflags)
-tests_fuzz_replay_LDADD = $(unit_ldadd)
+tests_fuzz_replay_LDADD = $(unit_ldadd) $(HDF5_LIBS)
 EXTRA_DIST += tests/fuzz/fuzz_main.c tests/fuzz/run.sh tests/data/fuzz
 
 clean-local: clean-fuzz

@@ -2,6 +2,7 @@
 #include "fuzz.h"
 
 #include <dirent.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -21,22 +22,30 @@ static int replay_folder(const char *root, const char *format)
             continue;
         snprintf(path, sizeof path, "%s/%s/%s", root, format, entry->d_name);
         FILE *f = fopen(path, "r");
-        if (!f)
-            break;
-        fuzz_one(format, data, fread(data, 1, sizeof data, f));
-        fclose(f);
+        size_t bytes = f ? fread(data, 1, sizeof data, f) : 0;
+        bool all = f && !ferror(f) && bytes < sizeof data;
+        if (f)
+            fclose(f);
+        if (!all) {
+            fprintf(stderr, "%s: cannot be read, or too long\n", path);
+            exit(1);
+        }
+        fuzz_one(format, data, bytes);
         count++;
     }
-    if (dir)
-        closedir(dir);
+    if (!dir) {
+        perror(path);
+        exit(1);
+    }
+    closedir(dir);
     printf("%s: %d inputs\n", format, count);
     return count;
 }
 
 int main(void)
 {
-    static const char *const formats[] = {"npy",    "npz",      "tar",
-                                          "tokens", "megatron", "lines"};
+    static const char *const formats[] = {"npy",      "npz",   "tar",  "tokens",
+                                          "megatron", "lines", "hdf5", "tree"};
     const char *top = getenv("top_srcdir");
     char root[512];
 
