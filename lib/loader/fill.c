@@ -14,6 +14,34 @@ static uint64_t real_rows(const ax_run_t *run, const ax_slot_t *slot)
     return left < run->round.global ? left : run->round.global;
 }
 
+/* With a batch sampler positions are batches, slot->real of them in a round.
+ * Those of the other ranks are asked for how many rows they have. */
+static accel_status_t find_batch(accel_loader_t *l, ax_slot_t *slot)
+{
+    const ax_run_t *run = &l->run;
+    uint64_t own = slot->index[0];
+    uint64_t first = run->base + slot->k * run->round.global;
+    uint64_t end = first + slot->real, rows = 0;
+    bool uneven = run->shard.uneven;
+    accel_status_t st;
+
+    for (uint64_t b = first; b < end && !uneven; b++) {
+        slot->count = l->rows;
+        if (b == own)
+            continue;
+        st =
+            ax_order_batch(&l->order, run->epoch, b, slot->index, &slot->count);
+        if (st != ACCEL_OK)
+            return st;
+        rows += slot->count;
+    }
+    slot->count = l->rows;
+    st = ax_order_batch(&l->order, run->epoch, own, slot->index, &slot->count);
+    slot->real =
+        rows + (uneven || (own >= first && own < end) ? slot->count : 0);
+    return st;
+}
+
 static accel_status_t find(accel_loader_t *l, ax_slot_t *slot)
 {
     const ax_run_t *run = &l->run;
@@ -27,11 +55,9 @@ static accel_status_t find(accel_loader_t *l, ax_slot_t *slot)
         slot->index[i] += run->base;
     slot->count = count;
     slot->real = real_rows(run, slot);
-    if (!l->options.batches)
-        return ax_order_find(&l->order, run, slot->index, count);
-    slot->count = l->rows;
-    return ax_order_batch(&l->order, run->epoch, slot->index[0], slot->index,
-                          &slot->count);
+    if (l->options.batches)
+        return find_batch(l, slot);
+    return ax_order_find(&l->order, run, slot->index, count);
 }
 
 void ax_fill_rest(const accel_loader_t *l, ax_slot_t *slot)

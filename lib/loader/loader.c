@@ -148,8 +148,6 @@ static accel_status_t set_up(accel_loader_t *l)
                                .drop_last = o->drop_last,
                                .split_batches = o->split_batches,
                                .uneven = o->uneven};
-    if (o->batches && !(l->scratch = calloc(o->batch_size, sizeof(uint64_t))))
-        return ax_fail(ACCEL_ERR_NOMEM, "loader: out of memory");
     return accel_loader_set_rank(l, 0, 1);
 }
 
@@ -193,7 +191,6 @@ void accel_loader_destroy(accel_loader_t *loader)
         loader->gone(loader->owner, loader);
     release(loader);
     ax_order_fini(&loader->order);
-    free(loader->scratch);
     free(loader);
 }
 
@@ -271,29 +268,11 @@ bool accel_loader_end_of_data(const accel_loader_t *loader)
     return !loader || loader->at_end;
 }
 
-/* The others' batches of a batch sampler have to be asked for. */
-static uint64_t real_of_batches(const accel_loader_t *l)
-{
-    uint64_t size = (uint64_t)l->shard.size, rows = 0;
-    uint64_t first = l->run.base + (l->next - 1) * size;
-
-    for (uint64_t b = first; b < first + size && b < l->shard.samples; b++) {
-        size_t count = l->options.batch_size;
-        if (ax_order_batch(&l->order, l->run.epoch, b, l->scratch, &count) ==
-            ACCEL_OK)
-            rows += count;
-    }
-    return rows;
-}
-
 uint64_t accel_loader_real_rows(const accel_loader_t *loader)
 {
     if (!loader || !loader->holding)
         return 0;
-    if (loader->shard.uneven)
-        return loader->held->count;
-    return loader->options.batches ? real_of_batches(loader)
-                                   : loader->held->real;
+    return loader->shard.uneven ? loader->held->count : loader->held->real;
 }
 
 /* ---- for train -----------------------------------------------------------

@@ -231,7 +231,6 @@ struct accel_loader {
     ax_ring_t ring;
     ax_stream_t *source;
     ax_deal_t deal;
-    uint64_t *scratch; /* of a batch sampler: one batch */
 
     ax_watch_t watch;
     void (*gone)(void *context, const accel_loader_t *loader);

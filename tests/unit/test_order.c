@@ -251,6 +251,43 @@ static void batches_of_any_size_go_round(void **state)
     accel_dataset_destroy(d);
 }
 
+/* Fails for batch *context. */
+static int pairs_but_one(void *context, uint64_t epoch, uint64_t number,
+                         uint64_t *index, size_t *count)
+{
+    if (number == *(uint64_t *)context)
+        return EBADMSG;
+    return pairs_of(NULL, epoch, number, index, count);
+}
+
+/* A round's rows cannot be counted when a batch in it fails, so that is an
+ * error on all ranks, and only in that round. */
+static void a_batch_that_fails_fails_its_round(void **state)
+{
+    rig_t rig = rig_of(40);
+    accel_dataset_t *d = rig_dataset(&rig, false);
+    uint64_t bad = 4;
+    accel_batch_t b;
+
+    (void)state;
+    for (int r = 0; r < 2; r++) {
+        accel_loader_t *l =
+            rig_loader(d,
+                       L(.batch_size = 2, .batches = pairs_but_one,
+                         .nbatches = 6, .context = &bad),
+                       r, 2);
+        for (uint64_t k = 0; k < 3; k++) {
+            assert_int_equal(accel_loader_seek(l, k), ACCEL_OK);
+            assert_int_equal(accel_loader_next(l, &b),
+                             k == 2 ? ACCEL_ERR_IO : ACCEL_OK);
+            if (k == 2)
+                assert_non_null(strstr(accel_last_error()->text, "batch 4"));
+        }
+        accel_loader_destroy(l);
+    }
+    accel_dataset_destroy(d);
+}
+
 static void what_a_program_says_is_checked(void **state)
 {
     rig_t rig = rig_of(4);
@@ -535,6 +572,7 @@ int main(void)
         cmocka_unit_test(streams_equal_data_of_known_length),
         cmocka_unit_test(nothing_is_lost_whatever_the_numbers),
         cmocka_unit_test(batches_of_any_size_go_round),
+        cmocka_unit_test(a_batch_that_fails_fails_its_round),
         cmocka_unit_test(what_a_program_says_is_checked),
         cmocka_unit_test(elastic_resumes_see_the_rest_once),
         cmocka_unit_test(a_resume_in_another_order_is_refused),
