@@ -36,13 +36,14 @@ static int read_options(int argc, char **argv, const char *letters,
     while ((option = getopt_long(argc, argv, letters, flags, NULL)) >= 0) {
         bool good = true;
         const char *word = argv[optind - 1];
+        uint64_t most = option == 'n' ? RANKS_MAX : BATCH_MAX;
 
         if (option == 'n')
-            good = cmd_number(optarg, 1, RANKS_MAX, &size);
+            good = cmd_number(optarg, 1, most, &size);
         else if (option == 'b')
-            good = cmd_number(optarg, 1, BATCH_MAX, &plan->shard.batch_size);
+            good = cmd_number(optarg, 1, most, &plan->shard.batch_size);
         else if (option == 't')
-            good = cmd_number(optarg, 1, BATCH_MAX, &plan->tokens);
+            good = cmd_number(optarg, 1, most, &plan->tokens);
         else if (option == 'S')
             plan->shard.split_batches = true;
         else if (option == 'D')
@@ -54,8 +55,9 @@ static int read_options(int argc, char **argv, const char *letters,
                              option == ':' ? "its value is missing"
                                            : "no such option");
         if (!good)
-            return cmd_usage("data", "-%c %s: want a whole number, from 1 on",
-                             option, optarg);
+            return cmd_usage("data",
+                             "-%c %s: want a whole number from 1 to %" PRIu64,
+                             option, optarg, most);
         plan->said |= option == 'n' || option == 'b';
     }
     plan->shard.size = (int)size;
@@ -186,9 +188,15 @@ static int shards(int argc, char **argv)
     if (shard->size == 0 || shard->batch_size == 0)
         return cmd_usage("data", "shards: %s is missing",
                          shard->size ? "-b" : "-n");
-    if (optind + 1 != argc ||
-        !cmd_number(argv[optind], 0, UINT64_MAX / 2, &shard->samples))
-        return cmd_usage("data", "shards: want one number of samples");
+    if (optind + 1 != argc)
+        return cmd_usage("data", "shards: %s",
+                         optind == argc ? "how many samples?"
+                                        : "one number of samples is enough");
+    if (!cmd_number(argv[optind], 0, UINT64_MAX / 2, &shard->samples))
+        return cmd_usage("data",
+                         "shards: %s: want a number of samples from 0 to "
+                         "%" PRIu64,
+                         argv[optind], UINT64_MAX / 2);
     uint64_t *positions = calloc((size_t)shard->batch_size, sizeof *positions);
     if (!positions) {
         fprintf(stderr, "accel: data: no memory for a batch\n");

@@ -97,7 +97,8 @@ static accel_status_t chain_measure(chain_t *c, uint64_t *identity)
 
         if (!c->part[p])
             return ax_fail(ACCEL_ERR_ARG, "dataset: part %zu is NULL", p);
-        if ((st = check_alike(c->part[0], c->part[p], p)) != ACCEL_OK)
+        if ((st = ax_dataset_needs_index(c->part[p], "joining")) != ACCEL_OK ||
+            (st = check_alike(c->part[0], c->part[p], p)) != ACCEL_OK)
             return st;
         if (__builtin_add_overflow(c->first[p], c->part[p]->samples,
                                    &c->first[p + 1]))
@@ -241,10 +242,13 @@ accel_status_t accel_dataset_subset(const accel_dataset_t *base,
                                     accel_dataset_t **out)
 {
     size_t bytes;
+    accel_status_t st;
 
     *out = NULL;
     if (!base || (!index && count > 0))
         return ax_fail(ACCEL_ERR_ARG, "dataset: a subset of nothing");
+    if ((st = ax_dataset_needs_index(base, "taking some of")) != ACCEL_OK)
+        return st;
     for (uint64_t i = 0; i < count; i++)
         if (index[i] >= base->samples)
             return ax_fail(ACCEL_ERR_ARG,
@@ -260,7 +264,7 @@ accel_status_t accel_dataset_subset(const accel_dataset_t *base,
         return ax_fail(ACCEL_ERR_NOMEM, "dataset: out of memory");
     if (bytes)
         memcpy(copy, index, bytes);
-    accel_status_t st = view_new(base, copy, count, "subset", out);
+    st = view_new(base, copy, count, "subset", out);
     if (st == ACCEL_OK)
         (*out)->identity = ax_hash(copy, bytes, (*out)->identity);
     return st;
@@ -305,7 +309,8 @@ accel_status_t accel_dataset_split(const accel_dataset_t *base,
         out[p] = NULL;
     if (!base || !counts || nparts == 0)
         return ax_fail(ACCEL_ERR_ARG, "dataset: a split into nothing");
-    st = check_counts(base, counts, nparts);
+    if ((st = ax_dataset_needs_index(base, "splitting")) == ACCEL_OK)
+        st = check_counts(base, counts, nparts);
     for (size_t p = 0; p < nparts && st == ACCEL_OK; p++) {
         st = view_new(base, NULL, counts[p], "split", &out[p]);
         if (st == ACCEL_OK)

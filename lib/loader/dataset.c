@@ -179,6 +179,10 @@ accel_status_t accel_dataset_read(const accel_dataset_t *dataset,
 {
     if (!dataset)
         return ax_fail_null(__func__, "dataset");
+    accel_status_t st = ax_dataset_needs_index(dataset, "reading from");
+
+    if (st != ACCEL_OK)
+        return st;
     for (size_t i = 0; i < count; i++)
         if (index[i] >= dataset->samples)
             return ax_fail(ACCEL_ERR_ARG,
@@ -260,7 +264,8 @@ accel_status_t accel_dataset_from_memory(const accel_field_t *fields,
 /* ---- a function ---------------------------------------------------------- */
 
 typedef struct source {
-    accel_read_fn read;
+    accel_read_fn read; /* or */
+    accel_next_fn next;
     void *context;
 } source_t;
 
@@ -278,16 +283,36 @@ static accel_status_t read_source(const accel_dataset_t *dataset,
                        count, (unsigned long long)index[0]);
 }
 
-accel_status_t accel_dataset_from_callback(const accel_field_t *fields,
-                                           size_t nfields, uint64_t samples,
-                                           accel_read_fn read, void *context,
-                                           accel_dataset_t **out)
+static accel_status_t next_source(const accel_dataset_t *dataset,
+                                  uint64_t epoch, uint64_t position,
+                                  size_t *count, void *const *fields)
+{
+    const source_t *s = dataset->self;
+    size_t room = *count;
+    int err = s->next(s->context, epoch, position, count, fields);
+
+    if (err)
+        return ax_fail_sys(err == ESPIPE ? ACCEL_ERR_UNSUPPORTED : ACCEL_ERR_IO,
+                           err < 0 ? EIO : err,
+                           "dataset: reading the stream from sample %llu on",
+                           (unsigned long long)position);
+    if (*count > room)
+        return ax_fail(ACCEL_ERR_ARG,
+                       "dataset: the stream gave %zu samples at %llu where %zu "
+                       "were asked for",
+                       *count, (unsigned long long)position, room);
+    return ACCEL_OK;
+}
+
+static accel_status_t from_source(const accel_field_t *fields, size_t nfields,
+                                  uint64_t samples, const source_t *source,
+                                  accel_dataset_t **out)
 {
     accel_dataset_t *d;
     accel_status_t st;
 
     *out = NULL;
-    if (!read)
+    if (!source->read && !source->next)
         return ax_fail(ACCEL_ERR_ARG, "dataset: no function to read with");
     if ((st = ax_dataset_new(fields, NULL, nfields, samples, &d)) != ACCEL_OK)
         return st;
@@ -296,11 +321,52 @@ accel_status_t accel_dataset_from_callback(const accel_field_t *fields,
         accel_dataset_destroy(d);
         return ax_fail(ACCEL_ERR_NOMEM, "dataset: out of memory");
     }
-    *s = (source_t){.read = read, .context = context};
-    d->format = "callback";
-    d->read = read_source;
+    *s = *source;
+    d->format = s->next ? "stream" : "callback";
+    d->read = s->read ? read_source : NULL;
+    d->next = s->next ? next_source : NULL;
     d->destroy = free;
     d->self = s;
     *out = d;
     return ACCEL_OK;
+}
+
+accel_status_t accel_dataset_from_callback(const accel_field_t *fields,
+                                           size_t nfields, uint64_t samples,
+                                           accel_read_fn read, void *context,
+                                           accel_dataset_t **out)
+{
+    return from_source(fields, nfields, samples,
+                       &(source_t){.read = read, .context = context}, out);
+}
+
+accel_status_t accel_dataset_from_stream(const accel_field_t *fields,
+                                         size_t nfields, accel_next_fn next,
+                                         void *context, accel_dataset_t **out)
+{
+    return from_source(fields, nfields, 0,
+                       &(source_t){.next = next, .context = context}, out);
+}
+
+bool ax_dataset_is_stream(const accel_dataset_t *dataset)
+{
+    return dataset->next != NULL;
+}
+
+accel_status_t ax_dataset_next(const accel_dataset_t *dataset, uint64_t epoch,
+                               uint64_t position, size_t *count,
+                               void *const *fields)
+{
+    return dataset->next(dataset, epoch, position, count, fields);
+}
+
+accel_status_t ax_dataset_needs_index(const accel_dataset_t *dataset,
+                                      const char *what)
+{
+    if (!ax_dataset_is_stream(dataset))
+        return ACCEL_OK;
+    return ax_fail(ACCEL_ERR_UNSUPPORTED,
+                   "dataset: %s a stream: it has no samples by number, only a "
+                   "loader reads it",
+                   what);
 }

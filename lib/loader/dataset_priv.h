@@ -26,7 +26,8 @@ struct accel_dataset {
     const char *format;
     uint64_t identity; /* a hash of where the samples come from; 0: memory */
 
-    /* Called from several threads at once; indices are < samples. */
+    /* Called from several threads at once; indices are < samples. NULL for
+     * a stream. */
     accel_status_t (*read)(const accel_dataset_t *dataset,
                            const uint64_t *index, size_t count,
                            void *const *fields);
@@ -48,6 +49,10 @@ accel_status_t ax_dataset_new(const accel_field_t *fields,
                               const ax_shape_t *shapes, size_t nfields,
                               uint64_t samples, accel_dataset_t **out);
 
+/* An error when it is a stream; `what` is tried with it: "reading from". */
+accel_status_t ax_dataset_needs_index(const accel_dataset_t *dataset,
+                                      const char *what);
+
 /* ---- compose.c ----------------------------------------------------------- */
 
 /* accel_dataset_concat() that takes the parts with it: they are destroyed with
@@ -66,9 +71,17 @@ typedef struct ax_file {
     ax_cache_t *cache; /* NULL: none */
 } ax_file_t;
 
+/* More files than this are opened for each read, for want of descriptors. */
+#define AX_KEPT_OPEN 256
+
 /* `keep`: hold it open. Only regular files. */
 accel_status_t ax_file_open(ax_file_t *file, const char *path, bool keep);
 void ax_file_close(ax_file_t *file);
+
+/* Opens it for many reads one after the other, if it is not held anyway; then
+ * ax_file_let_go() with what *held became. */
+accel_status_t ax_file_hold(ax_file_t *file, bool *held);
+void ax_file_let_go(ax_file_t *file, bool held);
 
 /* Reads all of it, or fails and names the file: when it ends too early, and
  * when its size is not what it was at the opening. */

@@ -123,8 +123,9 @@ accel_status_t ax_entries_dataset(ax_entries_t *entries,
     accel_status_t st = find_widths(entries, names, width);
 
     *out = NULL;
-    if (st == ACCEL_OK)
-        st = make_fields(entries, names, width, out);
+    if (st == ACCEL_OK &&
+        (st = make_fields(entries, names, width, out)) != ACCEL_OK)
+        ax_fail_prefix(st, "dataset: %s", entries->files.file[0].path);
     if (st != ACCEL_OK) {
         ax_entries_free(entries);
         return st;

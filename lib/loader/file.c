@@ -11,9 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* More files than this are opened for each read, for want of descriptors. */
-#define KEPT_OPEN 256
-
 static int open_quickly(const char *path)
 {
     /* Without waiting: it may be a pipe. */
@@ -74,10 +71,34 @@ accel_status_t ax_file_same(const ax_file_t *file, int fd)
     return ACCEL_OK;
 }
 
+static accel_status_t reopen(const ax_file_t *file, int *fd)
+{
+    *fd = open_quickly(file->path);
+    if (*fd >= 0)
+        return ACCEL_OK;
+    return ax_fail_sys(ACCEL_ERR_IO, errno,
+                       "dataset: %s: cannot be opened any more", file->path);
+}
+
+accel_status_t ax_file_hold(ax_file_t *file, bool *held)
+{
+    *held = file->fd < 0;
+    return *held ? reopen(file, &file->fd) : ACCEL_OK;
+}
+
+void ax_file_let_go(ax_file_t *file, bool held)
+{
+    if (!held || file->fd < 0)
+        return;
+    close(file->fd);
+    file->fd = -1;
+}
+
 accel_status_t ax_file_read(const ax_file_t *file, void *data, size_t bytes,
                             uint64_t offset)
 {
     int fd = file->fd;
+    accel_status_t st = ACCEL_OK;
 
     if (offset > file->bytes || bytes > file->bytes - offset)
         return ax_fail(ACCEL_ERR_CORRUPT,
@@ -85,14 +106,9 @@ accel_status_t ax_file_read(const ax_file_t *file, void *data, size_t bytes,
                        "wanted at byte %llu: it was cut short",
                        file->path, (unsigned long long)file->bytes, bytes,
                        (unsigned long long)offset);
-    if (fd < 0)
-        fd = open_quickly(file->path);
-    if (fd < 0)
-        return ax_fail_sys(ACCEL_ERR_IO, errno,
-                           "dataset: %s: cannot be opened any more",
-                           file->path);
-    accel_status_t st = ax_file_same(file, fd);
-    if (st == ACCEL_OK)
+    if (fd < 0 && (st = reopen(file, &fd)) != ACCEL_OK)
+        return st;
+    if ((st = ax_file_same(file, fd)) == ACCEL_OK)
         st = ax_pread_full(fd, data, bytes, (off_t)offset, file->path);
     if (fd != file->fd)
         close(fd);
@@ -117,7 +133,7 @@ accel_status_t ax_files_open(ax_files_t *files, const char *const *paths,
     if (!files->file)
         return ax_fail(ACCEL_ERR_NOMEM, "dataset: out of memory");
     for (size_t i = 0; i < npaths && st == ACCEL_OK; i++) {
-        st = ax_file_open(&files->file[i], paths[i], npaths <= KEPT_OPEN);
+        st = ax_file_open(&files->file[i], paths[i], npaths <= AX_KEPT_OPEN);
         files->count += st == ACCEL_OK;
     }
     if (st != ACCEL_OK)

@@ -216,10 +216,8 @@ typedef accel_status_t (*open_one_fn)(const char *, bool,
                                       const accel_dataset_options_t *,
                                       accel_dataset_t **);
 
-/*
- * How much of the cache file `path` may have: what it needs, if all of them
- * fit, so that together they never take more; else nothing.
- */
+/* Do all of them have room in the cache together? Then each may have it, else
+ * none. */
 static bool all_fit(const char *const *paths, size_t npaths, size_t limit)
 {
     struct stat about;
@@ -230,13 +228,6 @@ static bool all_fit(const char *const *paths, size_t npaths, size_t limit)
             __builtin_add_overflow(all, (uint64_t)about.st_size, &all))
             return false;
     return all <= limit;
-}
-
-static size_t share_of(const char *path)
-{
-    struct stat about;
-
-    return stat(path, &about) == 0 ? (size_t)about.st_size : 0;
 }
 
 static accel_status_t open_each(open_one_fn open_one, const char *const *paths,
@@ -251,13 +242,13 @@ static accel_status_t open_each(open_one_fn open_one, const char *const *paths,
     if (npaths == 1)
         return open_one(paths[0], true, options, out);
     accel_dataset_options_t each = *options;
-    bool fit = all_fit(paths, npaths, options->cache_bytes);
+    if (!all_fit(paths, npaths, options->cache_bytes))
+        each.cache_bytes = 0;
     parts = calloc(npaths, sizeof *parts);
     if (!parts)
         return ax_fail(ACCEL_ERR_NOMEM, "dataset: out of memory");
     while (st == ACCEL_OK && n < npaths) {
-        each.cache_bytes = fit ? share_of(paths[n]) : 0;
-        st = open_one(paths[n], npaths <= 256, &each, &parts[n]);
+        st = open_one(paths[n], npaths <= AX_KEPT_OPEN, &each, &parts[n]);
         n += st == ACCEL_OK;
     }
     if (st == ACCEL_OK) {

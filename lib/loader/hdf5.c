@@ -6,9 +6,8 @@
  *
  * The library follows links, sources and plugins to wherever a file tells it.
  * Nothing of that is let happen: every link on the way must be a hard one, the
- * layout contiguous or chunked, every filter one of three. Only numbered
- * functions are called: what the plain names mean depends on how the library
- * was built.
+ * layout contiguous or chunked, every filter one of three. Functions are those
+ * of release 1.10, by number or because the build asks for them.
  */
 #include "hdf5_priv.h"
 
@@ -86,8 +85,10 @@ static accel_status_t check_links(const ax_hdf5_t *h, const char *name)
         if (H5Lexists(h->id, part, H5P_DEFAULT) <= 0)
             return ax_fail(ACCEL_ERR_NOTFOUND, "dataset: %s: no field %s in it",
                            h->file.path, name);
-        if (H5Lget_info(h->id, part, &info, H5P_DEFAULT) < 0 ||
-            info.type != H5L_TYPE_HARD)
+        if (H5Lget_info(h->id, part, &info, H5P_DEFAULT) < 0)
+            return ax_hdf5_failed(ACCEL_ERR_CORRUPT, h->file.path,
+                                  "a link cannot be examined");
+        if (info.type != H5L_TYPE_HARD)
             return ax_fail(ACCEL_ERR_UNSUPPORTED,
                            "dataset: %s: %s is a link to elsewhere, which is "
                            "never followed",
@@ -166,14 +167,23 @@ static herr_t find_one(hid_t group, const char *name, const H5L_info_t *info,
         return -1;
     }
     if (H5Oget_info_by_name(group, name, &about, H5P_DEFAULT) < 0)
-        return -1;
+        return -1; /* the library says why */
     if (about.type != H5O_TYPE_DATASET)
         return 0;
-    if (f->count == OBJECTS_MAX || strlen(name) >= AX_NAME)
+    if (f->count == OBJECTS_MAX || strlen(name) >= AX_NAME) {
+        f->status = ax_fail(ACCEL_ERR_UNSUPPORTED,
+                            "dataset: %s: has more than %d datasets, or one "
+                            "with a name longer than %d bytes; say which "
+                            "fields are wanted",
+                            f->h->file.path, OBJECTS_MAX, AX_NAME - 1);
         return -1;
+    }
     ax_column_t *more = realloc(f->columns, (f->count + 1) * sizeof *more);
-    if (!more)
+    if (!more) {
+        f->status = ax_fail(ACCEL_ERR_NOMEM, "dataset: %s: out of memory",
+                            f->h->file.path);
         return -1;
+    }
     f->columns = more;
     f->columns[f->count] = (ax_column_t){0};
     strcpy(f->columns[f->count++].name, name);
@@ -186,9 +196,8 @@ static accel_status_t find_all(const ax_hdf5_t *h, found_t *f)
     if (H5Literate(h->id, H5_INDEX_NAME, H5_ITER_INC, NULL, find_one, f) < 0)
         return f->status != ACCEL_OK
                    ? f->status
-                   : ax_hdf5_failed(
-                         ACCEL_ERR_CORRUPT, h->file.path,
-                         "cannot be listed, or has too many objects");
+                   : ax_hdf5_failed(ACCEL_ERR_CORRUPT, h->file.path,
+                                    "cannot be listed");
     return ACCEL_OK;
 }
 

@@ -74,8 +74,12 @@ accel_status_t ax_lines_open(const char *const *paths, size_t npaths,
         e->nfields = 1;
     st = e && buf ? ax_files_open(&e->files, paths, npaths)
                   : ax_fail(ACCEL_ERR_NOMEM, "dataset: out of memory");
-    for (size_t f = 0; st == ACCEL_OK && f < npaths; f++)
-        st = find_lines(e, f, buf);
+    for (size_t f = 0; st == ACCEL_OK && f < npaths; f++) {
+        bool held;
+        if ((st = ax_file_hold(&e->files.file[f], &held)) == ACCEL_OK)
+            st = find_lines(e, f, buf);
+        ax_file_let_go(&e->files.file[f], held);
+    }
     free(buf);
     if (st == ACCEL_OK)
         return ax_entries_dataset(e, names, &width, "lines", out);

@@ -9,89 +9,8 @@
  */
 #include "dataset_priv.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- a function ---------------------------------------------------------- */
-
-typedef struct source {
-    accel_next_fn next;
-    void *context;
-} source_t;
-
-static accel_status_t call(const accel_dataset_t *dataset, uint64_t epoch,
-                           uint64_t position, size_t *count,
-                           void *const *fields)
-{
-    const source_t *s = dataset->self;
-    size_t room = *count;
-    int err = s->next(s->context, epoch, position, count, fields);
-
-    if (err)
-        return ax_fail_sys(err == ESPIPE ? ACCEL_ERR_UNSUPPORTED : ACCEL_ERR_IO,
-                           err < 0 ? EIO : err,
-                           "dataset: reading the stream from sample %llu on",
-                           (unsigned long long)position);
-    if (*count > room)
-        return ax_fail(ACCEL_ERR_ARG,
-                       "dataset: the stream gave %zu samples at %llu where %zu "
-                       "were asked for",
-                       *count, (unsigned long long)position, room);
-    return ACCEL_OK;
-}
-
-static accel_status_t no_index(const accel_dataset_t *dataset,
-                               const uint64_t *index, size_t count,
-                               void *const *fields)
-{
-    (void)dataset;
-    (void)count;
-    (void)fields;
-    return ax_fail(ACCEL_ERR_UNSUPPORTED,
-                   "dataset: a stream has no sample %llu; only a loader reads "
-                   "it",
-                   (unsigned long long)index[0]);
-}
-
-accel_status_t accel_dataset_from_stream(const accel_field_t *fields,
-                                         size_t nfields, accel_next_fn next,
-                                         void *context, accel_dataset_t **out)
-{
-    accel_dataset_t *d;
-    accel_status_t st;
-
-    *out = NULL;
-    if (!next)
-        return ax_fail(ACCEL_ERR_ARG, "dataset: no function to read with");
-    if ((st = ax_dataset_new(fields, NULL, nfields, 0, &d)) != ACCEL_OK)
-        return st;
-    source_t *s = malloc(sizeof *s);
-    if (!s) {
-        accel_dataset_destroy(d);
-        return ax_fail(ACCEL_ERR_NOMEM, "dataset: out of memory");
-    }
-    *s = (source_t){.next = next, .context = context};
-    d->format = "stream";
-    d->read = no_index;
-    d->next = call;
-    d->destroy = free;
-    d->self = s;
-    *out = d;
-    return ACCEL_OK;
-}
-
-bool ax_dataset_is_stream(const accel_dataset_t *dataset)
-{
-    return dataset->next != NULL;
-}
-
-accel_status_t ax_dataset_next(const accel_dataset_t *dataset, uint64_t epoch,
-                               uint64_t position, size_t *count,
-                               void *const *fields)
-{
-    return dataset->next(dataset, epoch, position, count, fields);
-}
 
 /* ---- the window ---------------------------------------------------------- */
 

@@ -397,6 +397,7 @@ static accel_status_t walk_all(tar_t *t)
 {
     archive_t a = {.text = malloc(TEXT_MAX + 1)};
     accel_status_t st = ACCEL_OK;
+    bool held;
 
     if (!a.text)
         return ax_fail(ACCEL_ERR_NOMEM, "dataset: out of memory");
@@ -404,7 +405,10 @@ static accel_status_t walk_all(tar_t *t)
         a.file = &t->entries->files.file[f];
         a.number = (uint32_t)f;
         a.at = 0;
-        st = walk(t, &a);
+        st = ax_file_hold(&t->entries->files.file[f], &held);
+        if (st == ACCEL_OK)
+            st = walk(t, &a);
+        ax_file_let_go(&t->entries->files.file[f], held);
     }
     if (st == ACCEL_OK)
         st = end_sample(t);

@@ -54,17 +54,18 @@ static accel_status_t tokens_read(const accel_dataset_t *dataset,
     size_t bytes = dataset->bytes[0];
     accel_status_t st = ACCEL_OK;
 
-    for (size_t i = 0; i < count && st == ACCEL_OK; i++) {
+    /* those that follow each other in one file at once */
+    for (size_t i = 0, n; i < count && st == ACCEL_OK; i += n) {
         size_t f = file_of(t, index[i]);
         const stretch_t *s = &t->stretch[f];
-        const ax_file_t *file = &t->files.file[f];
-        uint64_t at = s->offset + (index[i] - s->first) * t->stride;
-        char *to = (char *)fields[0] + i * bytes;
-        st = ax_cache_read(file, to, bytes, at);
-        /* Its size is asked after the last of a row of samples from it. */
-        if (st == ACCEL_OK && file->cache &&
-            (i + 1 == count || file_of(t, index[i + 1]) != f))
-            st = ax_file_same(file, file->fd);
+        /* where sample 0 would be, if all were in this file: may wrap */
+        const ax_rows_t rows = {.file = &t->files.file[f],
+                                .offset = s->offset - s->first * t->stride,
+                                .step = t->stride,
+                                .bytes = bytes};
+        for (n = 1; i + n < count && file_of(t, index[i + n]) == f; n++)
+            ;
+        st = ax_rows_read(&rows, index + i, n, (char *)fields[0] + i * bytes);
     }
     return st;
 }

@@ -22,7 +22,7 @@ static accel_dataset_t *dataset(uint64_t samples)
     return d;
 }
 
-/* As a stream that cannot jump. */
+/* As a stream. */
 static int next_number(void *context, uint64_t epoch, uint64_t position,
                        size_t *count, void *const *fields)
 {

@@ -120,6 +120,20 @@ deal() {
     [ "${lines[2]}" = '  length           u32   []' ]
 }
 
+@test "what is wrong with a number is said" {
+    run accel data shards -n 2000000 -b 4 9
+    [[ $status -eq 2 ]]
+    [[ $output == *"-n 2000000: want a whole number from 1 to 1048576"* ]]
+    run accel data shards -n 2 -b 0 9
+    [[ $output == *"-b 0: want a whole number from 1 to 4294967296"* ]]
+    run accel data shards -n 2 -b 4 nine
+    [[ $output == *"nine: want a number of samples from 0 to "* ]]
+    run accel data shards -n 2 -b 4
+    [[ $output == *"how many samples?"* ]]
+    run accel data shards -n 2 -b 4 9 9
+    [[ $output == *"one number of samples is enough"* ]]
+}
+
 @test "folders and patterns are one dataset" {
     mkdir d
     head -c 8 /dev/zero | npy d/a.npy '<f4' '(2,)'

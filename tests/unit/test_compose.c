@@ -176,6 +176,42 @@ static void a_split_shares_nothing(void **state)
 /* ---- lists of files -------------------------------------------------------
  */
 
+static int no_more(void *context, uint64_t epoch, uint64_t position,
+                   size_t *count, void *const *fields)
+{
+    (void)context;
+    (void)epoch;
+    (void)position;
+    (void)fields;
+    *count = 0;
+    return 0;
+}
+
+/* A stream has nothing that could be named by a number. */
+static void streams_are_not_taken_apart(void **state)
+{
+    accel_field_t field = {"x", ACCEL_U8, 1};
+    accel_dataset_t *stream, *out;
+    uint64_t zero = 0;
+    uint8_t byte;
+
+    (void)state;
+    assert_int_equal(
+        accel_dataset_from_stream(&field, 1, no_more, NULL, &stream), ACCEL_OK);
+    const accel_status_t got[] = {
+        accel_dataset_concat(&stream, 1, &out),
+        accel_dataset_subset(stream, &zero, 0, &out),
+        accel_dataset_split(stream, &zero, 1, 0, &out),
+        accel_dataset_read(stream, &zero, 1, (void *[]){&byte}),
+        accel_dataset_read(stream, &zero, 0, (void *[]){&byte}),
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(got); i++)
+        assert_int_equal(got[i], ACCEL_ERR_UNSUPPORTED);
+    assert_non_null(strstr(accel_last_error()->text, "reading from a stream"));
+    assert_null(out);
+    accel_dataset_destroy(stream);
+}
+
 static void write_array(const char *name, uint64_t first, size_t rows)
 {
     bytes_t b = {0};
@@ -415,6 +451,7 @@ int main(void)
         cmocka_unit_test(unlike_parts_are_refused),
         cmocka_unit_test(a_subset_is_what_its_index_says),
         cmocka_unit_test(a_split_shares_nothing),
+        cmocka_unit_test(streams_are_not_taken_apart),
         cmocka_unit_test(lists_are_sorted_by_bytes),
         cmocka_unit_test(wrong_paths_are_refused),
         cmocka_unit_test(many_files_are_one_dataset),

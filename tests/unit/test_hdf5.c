@@ -363,12 +363,11 @@ static void what_leads_elsewhere_is_refused(void **state)
     static const accel_field_t x[] = {{"x", 0, 0}};
     static const accel_field_t inside[] = {{"g/x", 0, 0}};
     const char *path = in("links.h5");
-    hid_t file = make_file(path);
 
     (void)state;
     files_clean(NULL);
     write_values("other.h5", &ways[0]);
-    file = make_file(path);
+    hid_t file = make_file(path);
     H5Lcreate_external(in("other.h5"), "/x", file, "x", H5P_DEFAULT,
                        H5P_DEFAULT);
     H5Lcreate_external(in("other.h5"), "/", file, "g", H5P_DEFAULT,
@@ -409,6 +408,25 @@ static void what_leads_elsewhere_is_refused(void **state)
     H5Pclose(dcpl);
     H5Fclose(file);
     refuse(path, NULL, ACCEL_ERR_UNSUPPORTED, "in other files");
+}
+
+/* Whatever keeps a file from being listed is said. */
+static void names_that_are_too_long_are_told(void **state)
+{
+    const char *path = in("long.h5");
+    hid_t file = make_file(path);
+    char name[400];
+
+    (void)state;
+    memset(name, 'x', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    put_labels(file, "y");
+    put_labels(file, name);
+    H5Fclose(file);
+    refuse(path, NULL, ACCEL_ERR_UNSUPPORTED, "a name longer than 255 bytes");
+    accel_field_t y = {.name = "y"};
+    accel_dataset_destroy(
+        open_good(path, ACCEL_DATASET(.fields = &y, .nfields = 1)));
 }
 
 static void other_layouts_and_filters_are_refused(void **state)
@@ -584,6 +602,7 @@ int main(void)
         cmocka_unit_test(wrong_types_are_refused),
         cmocka_unit_test(wrong_extents_are_refused),
         cmocka_unit_test(what_leads_elsewhere_is_refused),
+        cmocka_unit_test(names_that_are_too_long_are_told),
         cmocka_unit_test(other_layouts_and_filters_are_refused),
         cmocka_unit_test(holes_are_refused),
         cmocka_unit_test(bombs_are_refused),

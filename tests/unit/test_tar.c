@@ -347,9 +347,53 @@ static void uneven_samples_are_refused(void **state)
     accel_dataset_destroy(d);
 }
 
+/* a.x gives x and x.length, which a.x.length would be too. */
+static void fields_of_one_name_are_refused(void **state)
+{
+    bytes_t b = {0};
+
+    (void)state;
+    add_tar(&b, "a.x", '0', "1", 1);
+    add_tar(&b, "a.x.length", '0', "2", 1);
+    end_tar(&b);
+    refuse(write_file("twice.tar", &b), NULL, ACCEL_ERR_ARG,
+           "two fields are called x.length");
+}
+
+/* More archives than are held open, each of several samples. */
+static void many_archives_are_one_dataset(void **state)
+{
+    enum { ARCHIVES = 300 };
+    accel_dataset_t *d;
+    uint8_t byte;
+    uint32_t length;
+
+    (void)state;
+    for (int i = 0; i < ARCHIVES; i++) {
+        char name[32], data[2] = {(char)i, (char)(i + 1)};
+        bytes_t b = {0};
+        add_tar(&b, "0.x", '0', data, 1);
+        add_tar(&b, "1.x", '0', data + 1, 1);
+        end_tar(&b);
+        snprintf(name, sizeof name, "many-%03d.tar", i);
+        write_file(name, &b);
+    }
+    d = open_good(in("many-*.tar"), NULL);
+    assert_int_equal(accel_dataset_samples(d), 2 * ARCHIVES);
+    for (uint64_t i = 0; i < 2 * ARCHIVES; i += 7) {
+        assert_int_equal(
+            accel_dataset_read(d, &i, 1, (void *[]){&byte, &length}), ACCEL_OK);
+        assert_int_equal(byte, (uint8_t)(i / 2 + i % 2));
+        assert_int_equal(length, 1);
+    }
+    accel_dataset_destroy(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fields_of_one_name_are_refused),
+        cmocka_unit_test(many_archives_are_one_dataset),
         cmocka_unit_test(lines_are_padded_and_counted),
         cmocka_unit_test(long_files_are_searched_whole),
         cmocka_unit_test(files_of_one_name_are_a_sample),
