@@ -7,12 +7,6 @@
 
 #include <sys/mman.h>
 
-#if defined(__SANITIZE_THREAD__)
-#define WITH_UCX false /* its threads are not instrumented: false reports */
-#else
-#define WITH_UCX true
-#endif
-
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define SANITIZED true
 #else

@@ -5,12 +5,6 @@
 #include "multi/product.h"
 #include "unit/ranks.h"
 
-#if defined(__SANITIZE_THREAD__)
-#define WITH_UCX false /* its threads are not instrumented: false reports */
-#else
-#define WITH_UCX true
-#endif
-
 /* On each of these. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define CASES 12
@@ -55,9 +49,7 @@ static void try_world(const char *letters, uint64_t seed)
     if (strspn(letters, "a") == strlen(letters) || WITH_UCX)
         run_world(&w);
     else
-        print_message("%s: not with the thread sanitizer, UCX is not built "
-                      "for it\n",
-                      letters);
+        print_message("%s: left out: %s\n", letters, WHY_NOT);
 }
 
 static void right_on_one_node(void **state)

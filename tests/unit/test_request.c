@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #if defined(__SANITIZE_THREAD__)
-#define WITH_UCX false /* its threads are not instrumented: false reports */
+#define THREADS_IN_CHILDREN false
 #else
-#define WITH_UCX true
+#define THREADS_IN_CHILDREN true
 #endif
 
 #define MANY 40
@@ -508,7 +508,7 @@ static void a_child_may_have_a_job_of_its_own(void **state)
     struct world w = {.size = 2, .run = forks_amid_operations};
 
     (void)state;
-    if (WITH_UCX)
+    if (THREADS_IN_CHILDREN)
         run_world(&w);
     else
         print_message("the thread sanitizer has no threads in children\n");
