@@ -59,6 +59,15 @@ all_are_ok() {
     done
 }
 
+@test "a sample of all operations, on parts as well, started or called" {
+    MP_NODES=2 run on 4 "$comm" product 25
+    [[ $status -eq 0 && $output == *"tried: 50"* &&
+        $output == *"ok: 4 ranks on 2 nodes, mpi: "* ]] || {
+        echo "$output"
+        return 1
+    }
+}
+
 @test "messages of 0 bytes to 16 MiB" {
     run on 3 "$mpi" sizes
     all_are_ok 3
