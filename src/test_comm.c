@@ -204,8 +204,8 @@ void check_allreduce(struct test *test, struct finding *finding)
         going = reduce_all(test->accel, buffer, counts[k], finding);
     free(buffer);
     snprintf(finding->detail, sizeof finding->detail,
-             "sum, avg, min and max of 0 to %d elements in %zu types", LARGEST,
-             NDTYPES);
+             "sum, avg, min, max, prod of 0 to %d elements in %zu types",
+             LARGEST, NDTYPES);
 }
 
 void check_reduce_scatter(struct test *test, struct finding *finding)
