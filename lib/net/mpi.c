@@ -32,14 +32,12 @@ static void free_net(ax_mpi_net_t *net)
     free(net);
 }
 
-static accel_status_t mpi_open(const ax_mod_host_t *host,
-                               const ax_net_ask_t *ask, void **out)
+static accel_status_t open_net(const ax_net_ask_t *ask, void **out)
 {
     ax_mpi_t *engine;
     MPI_Comm base;
     accel_status_t st;
 
-    ax_mpi_host = host;
     if ((st = ax_mpi_start(ask, &base)) != ACCEL_OK)
         return st;
     ax_mpi_net_t *net = calloc(1, sizeof *net);
@@ -66,13 +64,25 @@ static accel_status_t mpi_open(const ax_mod_host_t *host,
     return ACCEL_OK;
 }
 
+static accel_status_t mpi_open(const ax_mod_host_t *host,
+                               const ax_net_ask_t *ask, void **out)
+{
+    ax_mpi_lock();
+    ax_mpi_host = host;
+    accel_status_t st = open_net(ask, out);
+    ax_mpi_unlock();
+    return st;
+}
+
 static void mpi_close(void *self, uint64_t timeout_ns)
 {
     ax_mpi_net_t *net = self;
 
+    ax_mpi_lock();
     if (!ax_mpi_over())
         (void)ax_mpi_flush(net->engine, net, timeout_ns);
     ax_mpi_remove(net->engine, net);
+    ax_mpi_unlock();
     ax_match_fini(&net->match);
     free_net(net);
 }
@@ -106,7 +116,9 @@ static accel_status_t mpi_connect(void *self, int index, const void *address,
     }
     *peer = (ax_mpi_peer_t){
         .there = true, .at = its.rank, .instance = its.instance};
+    ax_mpi_lock();
     ax_life_watch(net->engine->life, its.rank, &its.life);
+    ax_mpi_unlock();
     return ACCEL_OK;
 }
 
@@ -118,14 +130,21 @@ static void mpi_settle(void *self)
 /* ---- messages ---------------------------------------------------------------
  */
 
-static const char *mpi_failed(void *self, int index)
+static const char *why_failed(ax_mpi_net_t *net, int index)
 {
-    ax_mpi_net_t *net = self;
     ax_mpi_peer_t *peer = &net->peer[index];
 
     if (peer->there && !peer->failed)
         peer->failed = ax_life_ended(net->engine->life, peer->at);
     return peer->failed;
+}
+
+static const char *mpi_failed(void *self, int index)
+{
+    ax_mpi_lock();
+    const char *why = why_failed(self, index);
+    ax_mpi_unlock();
+    return why;
 }
 
 static void take_outcome(ax_mpi_net_t *net, ax_mpi_op_t *op, ax_net_req_t *req)
@@ -138,18 +157,16 @@ static void take_outcome(ax_mpi_net_t *net, ax_mpi_op_t *op, ax_net_req_t *req)
     ax_mpi_op_give(net->engine, op);
 }
 
-static accel_status_t mpi_send(void *self, int index, uint64_t tag,
-                               const void *data, size_t bytes,
-                               ax_net_req_t *req)
+static accel_status_t send_it(ax_mpi_net_t *net, int index, uint64_t tag,
+                              const void *data, size_t bytes, ax_net_req_t *req)
 {
-    ax_mpi_net_t *net = self;
     ax_mpi_peer_t *peer = &net->peer[index];
     accel_status_t st;
 
     *req = (ax_net_req_t){.bytes = bytes};
     if ((st = ax_mpi_usable()) != ACCEL_OK)
         return st;
-    if (!peer->there || mpi_failed(net, index)) {
+    if (!peer->there || why_failed(net, index)) {
         req->done = true;
         req->status = ACCEL_ERR_PEER;
         return ACCEL_OK;
@@ -168,10 +185,19 @@ static accel_status_t mpi_send(void *self, int index, uint64_t tag,
     return ACCEL_OK;
 }
 
-static accel_status_t mpi_recv(void *self, uint64_t tag, uint64_t mask,
-                               void *data, size_t bytes, ax_net_req_t *req)
+static accel_status_t mpi_send(void *self, int index, uint64_t tag,
+                               const void *data, size_t bytes,
+                               ax_net_req_t *req)
 {
-    ax_mpi_net_t *net = self;
+    ax_mpi_lock();
+    accel_status_t st = send_it(self, index, tag, data, bytes, req);
+    ax_mpi_unlock();
+    return st;
+}
+
+static accel_status_t recv_it(ax_mpi_net_t *net, ax_waiting_t what, void *data,
+                              size_t bytes, ax_net_req_t *req)
+{
     accel_status_t st;
 
     *req = (ax_net_req_t){.receives = true};
@@ -180,7 +206,7 @@ static accel_status_t mpi_recv(void *self, uint64_t tag, uint64_t mask,
     ax_mpi_op_t *op = ax_mpi_op_take(net->engine);
     if (!op)
         return no_memory();
-    op->waiting = (ax_waiting_t){.tag = tag, .mask = mask};
+    op->waiting = what;
     op->net = net;
     op->data = data;
     op->room = bytes;
@@ -195,16 +221,29 @@ static accel_status_t mpi_recv(void *self, uint64_t tag, uint64_t mask,
     return ACCEL_OK;
 }
 
+static accel_status_t mpi_recv(void *self, uint64_t tag, uint64_t mask,
+                               void *data, size_t bytes, ax_net_req_t *req)
+{
+    ax_waiting_t what = {.tag = tag, .mask = mask};
+
+    ax_mpi_lock();
+    accel_status_t st = recv_it(self, what, data, bytes, req);
+    ax_mpi_unlock();
+    return st;
+}
+
 static bool mpi_test(void *self, ax_net_req_t *req)
 {
     ax_mpi_op_t *op = req->handle;
 
     if (!op)
         return req->done;
-    if (!op->done || op->listed)
-        return false;
-    take_outcome(self, op, req);
-    return true;
+    ax_mpi_lock();
+    bool done = op->done && !op->listed;
+    if (done)
+        take_outcome(self, op, req);
+    ax_mpi_unlock();
+    return done;
 }
 
 /* A long message that moves already cannot be called back: closing waits for
@@ -216,12 +255,14 @@ static void mpi_cancel(void *self, ax_net_req_t *req)
 
     if (!op)
         return;
+    ax_mpi_lock();
     if (op->listed)
         op->held = false;
     else {
         (void)ax_match_cancel(&net->match, &op->waiting);
         ax_mpi_op_give(net->engine, op);
     }
+    ax_mpi_unlock();
     *req = (ax_net_req_t){
         .receives = req->receives, .done = true, .status = ACCEL_ERR_PEER};
 }
@@ -230,7 +271,10 @@ static bool mpi_progress(void *self)
 {
     ax_mpi_net_t *net = self;
 
-    return ax_mpi_progress(net->engine);
+    ax_mpi_lock();
+    bool moved = ax_mpi_progress(net->engine);
+    ax_mpi_unlock();
+    return moved;
 }
 
 static void mpi_spoil(void *self)
@@ -241,8 +285,11 @@ static void mpi_spoil(void *self)
 
 static accel_status_t mpi_look(const ax_mod_host_t *host, const char **about)
 {
+    ax_mpi_lock();
     ax_mpi_host = host;
-    return ax_mpi_look(about);
+    accel_status_t st = ax_mpi_look(about);
+    ax_mpi_unlock();
+    return st;
 }
 
 static const char *mpi_about(void *self)

@@ -8,6 +8,7 @@
  */
 #include "net/mpi_engine.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -16,7 +17,18 @@
 #define LOOK_NS 5000000u /* how often lifelines are looked at */
 #define STOP_NS 1000000000u
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static ax_mpi_t *engines;
+
+void ax_mpi_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void ax_mpi_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
 
 uint64_t ax_mpi_now(void)
 {
@@ -494,8 +506,10 @@ bool ax_mpi_flush(ax_mpi_t *e, const ax_mpi_net_t *net, uint64_t timeout_ns)
             return true;
         if (ax_mpi_over() || ax_mpi_now() >= end)
             return false;
+        ax_mpi_unlock();
         if (!moved)
             nap();
+        ax_mpi_lock();
     }
 }
 

@@ -4,6 +4,9 @@
  * that nobody asked for any more may still come, and must not reach another
  * one that has got its place.
  *
+ * Communicators have threads of their own and share an engine, so one lock is
+ * held in each call of the transport; thus MPI also sees one thread at a time.
+ *
  * mpi_start.c decides whether MPI can be used, and starts and ends it when the
  * program does not; mpi_engine.c moves messages; mpi.c is the transport.
  */
@@ -15,7 +18,6 @@
 #include "net/net.h"
 
 #include <mpi.h>
-#include <pthread.h>
 
 #define AX_MPI_RING 8 /* receives for what comes next */
 
@@ -94,7 +96,7 @@ accel_status_t ax_mpi_look(const char **about);
 /* "Open MPI v4.1.4" */
 const char *ax_mpi_about(void);
 
-/* An error, with a record, when this thread may not call MPI now. */
+/* An error, with a record, when MPI may not be called any more. */
 accel_status_t ax_mpi_usable(void);
 
 /* MPI is over: it must not be called any more. */
@@ -107,6 +109,10 @@ accel_status_t ax_mpi_fail(int rc, const char *what);
 
 /* ---- mpi_engine.c ---------------------------------------------------------
  */
+
+/* Around all that follows, and around ax_mpi_start(). */
+void ax_mpi_lock(void);
+void ax_mpi_unlock(void);
 
 /* The engine for the processes of `base`; made when there is none. */
 accel_status_t ax_mpi_engine_get(MPI_Comm base, ax_mpi_t **out);
@@ -126,7 +132,7 @@ void ax_mpi_deliver(ax_mpi_t *engine, ax_mpi_op_t *op, const ax_wire_t *head,
 bool ax_mpi_progress(ax_mpi_t *engine);
 
 /* Moves what is under way for `net`, or for all when it is NULL, for so long
- * at most; true when nothing is left. */
+ * at most; true when nothing is left. Lets go of the lock now and then. */
 bool ax_mpi_flush(ax_mpi_t *engine, const ax_mpi_net_t *net,
                   uint64_t timeout_ns);
 

@@ -35,8 +35,6 @@ static struct {
     bool spoiled;
     bool ours; /* started here */
     pid_t owner;
-    int level;
-    pthread_t main;
     char about[96];
 } session;
 
@@ -76,13 +74,6 @@ accel_status_t ax_mpi_usable(void)
         return ax_mpi_host->fail(ACCEL_ERR_STATE,
                                  "net: mpi: MPI_Finalize was called while "
                                  "accel was open; close accel first");
-    if (session.level < MPI_THREAD_SERIALIZED &&
-        !pthread_equal(session.main, pthread_self()))
-        return ax_mpi_host->fail(ACCEL_ERR_STATE,
-                                 "net: mpi: MPI was started with "
-                                 "MPI_THREAD_FUNNELED, so only its main thread "
-                                 "may use accel; ask MPI_Init_thread for "
-                                 "MPI_THREAD_SERIALIZED");
     return ACCEL_OK;
 }
 
@@ -97,8 +88,10 @@ static int on_finalize(MPI_Comm comm, int key, void *value, void *extra)
     (void)key;
     (void)value;
     (void)extra;
+    ax_mpi_lock();
     ax_mpi_engines_stop();
     session.over = true;
+    ax_mpi_unlock();
     return MPI_SUCCESS;
 }
 
@@ -235,23 +228,20 @@ static accel_status_t look_at_state(void)
                   "twice in a process; open and close accel before it");
 }
 
+/* Started operations are carried out by threads of the communicators. */
 static accel_status_t look_at_threads(void)
 {
-    int main_thread = 0;
+    int level;
 
-    MPI_Query_thread(&session.level);
-    if (session.level < MPI_THREAD_FUNNELED)
-        return refuse("MPI was started for one thread (MPI_THREAD_SINGLE), and "
-                      "accel has threads; start it with MPI_Init_thread and "
-                      "MPI_THREAD_FUNNELED or more");
-    if (session.level >= MPI_THREAD_SERIALIZED)
+    MPI_Query_thread(&level);
+    if (level >= MPI_THREAD_SERIALIZED)
         return ACCEL_OK;
-    MPI_Is_thread_main(&main_thread);
-    session.main = pthread_self();
-    return main_thread ? ACCEL_OK
-                       : refuse("MPI was started with MPI_THREAD_FUNNELED, and "
-                                "this is not its main thread; ask "
-                                "MPI_Init_thread for MPI_THREAD_SERIALIZED");
+    return ax_mpi_host->fail(
+        ACCEL_ERR_UNSUPPORTED,
+        "net: mpi: MPI was started with MPI_THREAD_%s, but accel calls it from "
+        "threads of its own; start it with MPI_Init_thread and "
+        "MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE",
+        level == MPI_THREAD_SINGLE ? "SINGLE" : "FUNNELED");
 }
 
 static accel_status_t find_base(const ax_net_ask_t *ask, MPI_Comm *base)

@@ -150,6 +150,32 @@ static int sizes(void)
     return end(&part, st);
 }
 
+/* More bytes than an int counts, so that a message goes in chunks. */
+static int big(void)
+{
+    struct part part;
+    size_t bytes = ((size_t)1 << 31) + 5;
+    static const size_t at[] = {0,
+                                1,
+                                (size_t)1 << 30,
+                                ((size_t)1 << 31) - 1,
+                                (size_t)1 << 31,
+                                ((size_t)1 << 31) + 4};
+    unsigned char *data = calloc(bytes, 1);
+
+    start_mpi(MPI_THREAD_SERIALIZED);
+    check(data != NULL, "memory");
+    for (size_t i = 0; world_rank == 0 && i < sizeof at / sizeof *at; i++)
+        data[at[i]] = (unsigned char)(i + 1);
+    accel_status_t st = open_part(&part, MPI_COMM_WORLD);
+    if (st == ACCEL_OK)
+        st = accel_comm_broadcast(part.comm, data, bytes, ACCEL_U8, 0);
+    for (size_t i = 0; st == ACCEL_OK && i < sizeof at / sizeof *at; i++)
+        check(data[at[i]] == i + 1, "broadcast");
+    free(data);
+    return end(&part, st);
+}
+
 /*
  * The program's own messages, some of them under way during accel's
  * operations and received from anybody under any tag, and its collectives.
@@ -190,7 +216,7 @@ static int halves(void)
     struct part part;
     MPI_Comm half;
 
-    start_mpi(MPI_THREAD_FUNNELED);
+    start_mpi(MPI_THREAD_SERIALIZED);
     MPI_Comm_split(MPI_COMM_WORLD, world_rank % 2, -world_rank, &half);
     accel_status_t st = open_part(&part, half);
     check(st != ACCEL_OK || accel_comm_size(part.comm) ==
@@ -298,14 +324,22 @@ static void *main_of_thread(void *arg)
     return &st;
 }
 
+static int funneled(void)
+{
+    struct part part;
+
+    start_mpi(MPI_THREAD_FUNNELED);
+    return end(&part, open_part(&part, MPI_COMM_WORLD));
+}
+
 /* The second operation comes from another thread. */
-static int thread(int level)
+static int serialized(void)
 {
     struct part part;
     pthread_t other;
     void *result;
 
-    start_mpi(level);
+    start_mpi(MPI_THREAD_SERIALIZED);
     accel_status_t st = open_part(&part, MPI_COMM_WORLD);
     if (st == ACCEL_OK)
         st = sum_of_ranks(&part);
@@ -313,22 +347,67 @@ static int thread(int level)
         return end(&part, st);
     check(pthread_create(&other, NULL, main_of_thread, &part) == 0, "thread");
     pthread_join(other, &result);
-    st = *(accel_status_t *)result;
+    check(*(accel_status_t *)result == ACCEL_OK, "sum in a thread");
+    return end(&part, sum_of_ranks(&part));
+}
+
+/*
+ * Started operations on three communicators at once, each with a thread of its
+ * own; with MPI_THREAD_MULTIPLE the program uses MPI meanwhile.
+ */
+static accel_status_t started_round(accel_comm_t *const *comms, int i,
+                                    bool uses_mpi)
+{
+    enum { COUNT = 20000 };
+    static int32_t data[3][COUNT];
+    accel_request_t *requests[3] = {NULL, NULL, NULL};
+    accel_status_t st = ACCEL_OK;
+    int all = i;
+
+    for (int k = 0; st == ACCEL_OK && k < 3; k++) {
+        for (int n = 0; n < COUNT; n++)
+            data[k][n] = n + i;
+        st = accel_comm_allreduce_start(comms[k], data[k], data[k],
+                                        i % 2 ? COUNT : 10, ACCEL_I32,
+                                        ACCEL_SUM, &requests[k]);
+    }
+    for (int n = 0; uses_mpi && n < 5; n++)
+        MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    check(all == i, "MPI_Allreduce");
+    accel_status_t waited = accel_request_wait_all(requests, 3);
+    for (int k = 0; st == ACCEL_OK && waited == ACCEL_OK && k < 3; k++)
+        check(data[k][9] == accel_comm_size(comms[k]) * (9 + i), "sum");
+    return st == ACCEL_OK ? waited : st;
+}
+
+static int started(int level)
+{
+    accel_comm_t *comms[3] = {NULL, NULL, NULL};
+    struct part part;
+    accel_status_t st;
+
+    start_mpi(level);
+    st = open_part(&part, MPI_COMM_WORLD);
+    comms[0] = part.comm;
     if (st == ACCEL_OK)
-        return end(&part, sum_of_ranks(&part));
-    close_part(&part);
-    MPI_Finalize();
-    return 1;
+        st = accel_comm_split(part.comm, world_rank % 2, 0, &comms[1]);
+    if (st == ACCEL_OK)
+        st = accel_comm_split(part.comm, 0, -world_rank, &comms[2]);
+    for (int i = 0; st == ACCEL_OK && i < 40; i++)
+        st = started_round(comms, i, level == MPI_THREAD_MULTIPLE);
+    accel_comm_close(comms[1]);
+    accel_comm_close(comms[2]);
+    return end(&part, st);
 }
 
-static int funneled(void)
+static int started_alone(void)
 {
-    return thread(MPI_THREAD_FUNNELED);
+    return started(MPI_THREAD_SERIALIZED);
 }
 
-static int serialized(void)
+static int started_beside(void)
 {
-    return thread(MPI_THREAD_SERIALIZED);
+    return started(MPI_THREAD_MULTIPLE);
 }
 
 /* MPI ends before accel. */
@@ -540,16 +619,29 @@ static int beside(void)
 static const struct {
     const char *name;
     int (*run)(void);
-} modes[] = {{"sizes", sizes},           {"interleaved", interleaved},
-             {"halves", halves},         {"some", some},
-             {"split", split},           {"twice", twice},
-             {"single", single},         {"funneled", funneled},
-             {"serialized", serialized}, {"finalize", finalize},
-             {"forget", forget},         {"finalized", finalized},
-             {"fewer", fewer},           {"wrong", wrong_communicators},
-             {"nodes", nodes},           {"abort", aborts},
-             {"disagree", disagree},     {"starts", starts},
-             {"ends", starts_and_ends},  {"beside", beside}};
+} modes[] = {{"sizes", sizes},
+             {"big", big},
+             {"interleaved", interleaved},
+             {"halves", halves},
+             {"some", some},
+             {"split", split},
+             {"twice", twice},
+             {"single", single},
+             {"funneled", funneled},
+             {"serialized", serialized},
+             {"started", started_alone},
+             {"beside-started", started_beside},
+             {"finalize", finalize},
+             {"forget", forget},
+             {"finalized", finalized},
+             {"fewer", fewer},
+             {"wrong", wrong_communicators},
+             {"nodes", nodes},
+             {"abort", aborts},
+             {"disagree", disagree},
+             {"starts", starts},
+             {"ends", starts_and_ends},
+             {"beside", beside}};
 
 int main(int argc, char **argv)
 {

@@ -8,6 +8,7 @@ setup() {
     mpi=$top_builddir/tests/multi/mp_mpi
     comm=$top_builddir/tests/multi/mp_comm_mpi
     die=$top_builddir/tests/multi/mp_die_mpi
+    product=${ACCEL_TEST_PRODUCT-}
     unset "${!ACCEL_@}" "${!MP_@}"
     export ACCEL_MODULE_DIR=$top_builddir/lib/.libs ACCEL_NET=mpi
     export ACCEL_SITE_CONF=/dev/null XDG_CONFIG_HOME=$BATS_TEST_TMPDIR
@@ -68,6 +69,22 @@ all_are_ok() {
     }
 }
 
+@test "sums have the bits of UCX's" {
+    MP_NODES=3 run on 5 "$comm" bits
+    [[ $status -eq 0 && $output =~ bits:\ ([0-9a-f]{16}) ]]
+    local bits=${BASH_REMATCH[1]}
+    ACCEL_NET=ucx run timeout 120 accel launch -n 5 --nodes 3 \
+        "$top_builddir/tests/multi/mp_comm" bits
+    [[ $status -eq 0 && $output == *"bits: $bits"* ]]
+}
+
+# Needs 9 GB of memory.
+@test "a message of more bytes than an int counts" {
+    [[ $product ]] || skip "set ACCEL_TEST_PRODUCT for it"
+    run timeout 300 mpirun -q -n 2 "$mpi" big
+    all_are_ok 2
+}
+
 @test "messages of 0 bytes to 16 MiB" {
     run on 3 "$mpi" sizes
     all_are_ok 3
@@ -111,12 +128,20 @@ all_are_ok() {
     run on 2 "$mpi" serialized
     all_are_ok 2
     run on 2 "$mpi" funneled
-    all_say 2 -1 '^rank %d: ACCEL_ERR_STATE .*MPI_THREAD_FUNNELED.*SERIALIZED'
+    all_say 2 -1 \
+        '^rank %d: ACCEL_ERR_UNSUPPORTED .*MPI_THREAD_FUNNELED.*SERIALIZED'
     run on 2 "$mpi" single
     all_say 2 -1 '^rank %d: ACCEL_ERR_UNSUPPORTED .*MPI_THREAD_SINGLE.*start it'
     # where MPI carries nothing its level does not matter
     MP_NODES=1 run on 2 "$mpi" single
     all_are_ok 2
+}
+
+@test "started operations, on several communicators at once" {
+    run on 4 "$mpi" started
+    all_are_ok 4
+    run on 4 "$mpi" beside-started
+    all_are_ok 4
 }
 
 @test "MPI_Finalize before the close, and before the start" {
