@@ -165,6 +165,16 @@ static inline const char *ax_node_name(const accel_comm_t *c, int node)
     return accel_job_node_name(c->job, c->job_node[node]);
 }
 
+/* Why the rank `local` of this node does not come: itself, or a rank of
+ * another node that it waits for. */
+static inline int ax_rank_late(const accel_comm_t *c, int local)
+{
+    int rail = atomic_load_explicit(&ax_line(c->seg, local)->rail,
+                                    memory_order_acquire);
+
+    return rail > 0 && rail <= c->size ? rail - 1 : ax_rank_here(c, local);
+}
+
 /* Ranks that an error text lists at most; it has no room for more. */
 #define AX_RANKS_SHOWN 1024
 
@@ -385,6 +395,10 @@ accel_status_t ax_check_buffers(const void *send, size_t send_bytes,
 /* ---- node.c -----------------------------------------------------------------
  */
 
+/* Up to so many bytes of all slots together every rank reduces all of it
+ * itself, which saves a barrier; between nodes it goes through the leaders. */
+#define AX_SMALL (16u << 10)
+
 /* How operators are carried out: ax_reduce()'s operator and final factor. */
 typedef struct ax_reduction {
     accel_dtype_t dtype, acc;
@@ -520,6 +534,9 @@ accel_status_t ax_inter_broadcast(accel_comm_t *c, void *data, size_t bytes,
 
 /* For tests: ranks take this way (ax_way_t) wherever it serves; -1: none. */
 void ax_inter_force(accel_comm_t *c, int way);
+/* All ranks: always by rails where that can be (1), never (0), or as the
+ * model says (-1). */
+void ax_inter_force_rails(accel_comm_t *c, int rails);
 /* What was measured, on a leader; NULL before. */
 const ax_model_t *ax_inter_model(const accel_comm_t *c);
 

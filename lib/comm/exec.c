@@ -67,6 +67,20 @@ static accel_status_t count_pending(accel_comm_t *c, int *pending)
     return ACCEL_OK;
 }
 
+/* The leader may wait for this rank, which waits for another one. */
+static void say_for_whom(accel_comm_t *c, bool waits)
+{
+    const ax_inter_t *x = c->inter;
+    _Atomic int32_t *to = &ax_line(c->seg, c->local_rank)->rail;
+    int32_t who = 0;
+
+    for (int k = 0; k < x->nodes && waits && !who; k++)
+        if (x->awaited[k])
+            who = 1 + ax_rail_rank(c, k);
+    if (atomic_load_explicit(to, memory_order_relaxed) != who)
+        atomic_store_explicit(to, who, memory_order_release);
+}
+
 accel_status_t ax_moves_run(accel_comm_t *c)
 {
     ax_inter_t *x = c->inter;
@@ -78,8 +92,10 @@ accel_status_t ax_moves_run(accel_comm_t *c)
         st = count_pending(c, &pending);
         if (st != ACCEL_OK || pending == 0)
             break;
+        say_for_whom(c, true);
         st = ax_wait_more(c, &wait);
     }
+    say_for_whom(c, false);
     if (st != ACCEL_OK)
         return st; /* the moves are cancelled by ax_inter_close() */
     x->nmoves = 0;

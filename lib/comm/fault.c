@@ -235,7 +235,7 @@ static void append_missing(const accel_comm_t *c, const ax_wait_t *wait,
     for (int r = 0; r < c->local_size; r++) {
         if (!ax_awaits(c, wait, r))
             continue;
-        int rank = ax_rank_here(c, r);
+        int rank = ax_rank_late(c, r);
         if (missing++ < 3)
             ax_append(text, room, "%s%s (last: %s)", missing > 1 ? ", " : "",
                       ax_who(c, rank, who, sizeof who),

@@ -34,9 +34,12 @@ static accel_status_t make_inter(accel_comm_t *c)
     x->steps = calloc(2 * n + 8, sizeof *x->steps); /* ax_plan_most() */
     x->reached = calloc((size_t)c->size, sizeof *x->reached);
     x->addresses = calloc((size_t)c->size, sizeof *x->addresses);
-    x->forced = -1;
+    x->ends = calloc(n, sizeof *x->ends);
+    x->slices = calloc(n, sizeof *x->slices);
+    x->rails_forced = x->forced = -1;
     if (!x->reached || !x->addresses || !x->peers || !x->moves || !x->awaited ||
-        !x->heads || !x->src || !x->steps || !x->parts)
+        !x->heads || !x->src || !x->steps || !x->parts || !x->ends ||
+        !x->slices)
         return ax_fail(ACCEL_ERR_NOMEM, "comm: no memory for %zu nodes", n);
     for (size_t k = 0; k < n; k++)
         x->peers[k].waits_for = -1;
@@ -155,6 +158,8 @@ void ax_inter_close(accel_comm_t *c)
     free(x->src);
     free(x->steps);
     free(x->parts);
+    free(x->ends);
+    free(x->slices);
     free(x->room);
     free(x->calls);
     free(x->reached);
@@ -313,33 +318,34 @@ static bool order_shows(const ax_reduction_t *r)
     return floats && r->op != AX_MIN && r->op != AX_MAX;
 }
 
-/* The way that the model, or a test, wants for `ask`. */
-static accel_status_t choose(accel_comm_t *c, const ax_ask_t *ask,
-                             ax_plan_t *plan)
+void ax_inter_choose(const accel_comm_t *c, const ax_model_t *model,
+                     const ax_ask_t *ask, ax_plan_t *plan)
 {
-    ax_inter_t *x = c->inter;
-    accel_status_t st = ax_inter_measure(c);
+    const ax_inter_t *x = c->inter;
 
-    if (st != ACCEL_OK)
-        return st;
-    plan->way = ax_model_choose(&x->model, ask);
+    plan->way = ax_model_choose(model, ask);
     if (x->forced >= 0 && ax_plan_there(ask->kind, (ax_way_t)x->forced) &&
         (!ask->ordered ||
          ax_plan_ordered(ask->kind, (ax_way_t)x->forced, ask->nodes)))
         plan->way = (ax_way_t)x->forced;
     if (plan->way == AX_WAY_CHAIN) {
-        size_t segments = ax_model_segments(&x->model, ask);
+        size_t segments = ax_model_segments(model, ask);
         if (x->forced >= 0 && segments < 3)
             segments = 3;
         plan->segment = plan->count / segments + 1;
     }
-    return ACCEL_OK;
 }
 
 void ax_inter_force(accel_comm_t *c, int way)
 {
     if (c->inter)
         c->inter->forced = way;
+}
+
+void ax_inter_force_rails(accel_comm_t *c, int rails)
+{
+    if (c->inter)
+        c->inter->rails_forced = rails;
 }
 
 const ax_model_t *ax_inter_model(const accel_comm_t *c)
@@ -356,10 +362,28 @@ static accel_status_t by_leader(accel_comm_t *c, const ax_ask_t *ask,
     accel_status_t st;
 
     run.plan = &plan;
-    if (ax_is_leader(c) && ((st = choose(c, ask, &plan)) != ACCEL_OK ||
-                            (st = ax_exec(c, &run)) != ACCEL_OK))
-        return st;
+    if (ax_is_leader(c)) {
+        if ((st = ax_inter_measure(c)) != ACCEL_OK)
+            return st;
+        ax_inter_choose(c, &c->inter->model, ask, &plan);
+        if ((st = ax_exec(c, &run)) != ACCEL_OK)
+            return st;
+    }
     return ax_node_release(c);
+}
+
+/* By all rails or by the leaders, whichever is faster. */
+static accel_status_t by_rails(accel_comm_t *c, const ax_ask_t *ask,
+                               const ax_exec_t *what, bool ready)
+{
+    bool rails = false;
+    accel_status_t st = ACCEL_OK;
+
+    if (ready)
+        st = ax_rail_better(c, ask, &rails);
+    if (st != ACCEL_OK)
+        return st;
+    return rails ? ax_rail_run(c, ask, what) : by_leader(c, ask, what);
 }
 
 static ax_plan_t plan_of(const accel_comm_t *c, ax_plan_kind_t kind)
@@ -379,11 +403,11 @@ accel_status_t ax_inter_allreduce(accel_comm_t *c, const ax_reduction_t *r,
                     .out_bytes = (double)count * (double)r->element,
                     .ordered = order_shows(r)};
 
-    (void)ready;
     plan.count = count;
     plan.element = r->acc_element;
-    return by_leader(
-        c, &ask, &(ax_exec_t){.plan = &plan, .how = r, .acc = acc, .out = out});
+    return by_rails(
+        c, &ask, &(ax_exec_t){.plan = &plan, .how = r, .acc = acc, .out = out},
+        ready);
 }
 
 accel_status_t ax_inter_reduce(accel_comm_t *c, const ax_reduction_t *r,
@@ -397,12 +421,12 @@ accel_status_t ax_inter_reduce(accel_comm_t *c, const ax_reduction_t *r,
                     .out_bytes = (double)count * (double)r->element,
                     .ordered = order_shows(r)};
 
-    (void)ready;
     plan.count = count;
     plan.root = root;
     plan.element = r->acc_element;
-    return by_leader(
-        c, &ask, &(ax_exec_t){.plan = &plan, .how = r, .acc = acc, .out = out});
+    return by_rails(
+        c, &ask, &(ax_exec_t){.plan = &plan, .how = r, .acc = acc, .out = out},
+        ready);
 }
 
 accel_status_t ax_inter_reduce_parts(accel_comm_t *c, const ax_reduction_t *r,
@@ -417,11 +441,11 @@ accel_status_t ax_inter_reduce_parts(accel_comm_t *c, const ax_reduction_t *r,
                     .out_bytes = all * (double)r->element,
                     .ordered = order_shows(r)};
 
-    (void)ready;
     plan.parts = offsets;
     plan.element = r->acc_element;
-    return by_leader(
-        c, &ask, &(ax_exec_t){.plan = &plan, .how = r, .acc = acc, .out = out});
+    return by_rails(
+        c, &ask, &(ax_exec_t){.plan = &plan, .how = r, .acc = acc, .out = out},
+        ready);
 }
 
 accel_status_t ax_inter_reduce_scatter(accel_comm_t *c, const ax_reduction_t *r,
@@ -499,8 +523,7 @@ accel_status_t ax_inter_broadcast(accel_comm_t *c, void *data, size_t bytes,
                     .out_bytes = (double)bytes,
                     .ordered = true};
 
-    (void)ready;
     plan.root = root;
     plan.count = bytes;
-    return by_leader(c, &ask, &(ax_exec_t){.plan = &plan, .out = data});
+    return by_rails(c, &ask, &(ax_exec_t){.plan = &plan, .out = data}, ready);
 }

@@ -87,7 +87,11 @@ struct ax_inter {
     ax_step_t *steps; /* of one round */
     ax_model_t model; /* when measured: alike on all nodes */
     bool measured;
-    int forced; /* the way that a test wants, or -1 */
+    ax_model_t rail_model; /* of all rails at once: alike on all ranks */
+    bool rails_measured;
+    int rails_forced; /* a test wants rails (1), none (0), or the best (-1) */
+    size_t *slices, *ends; /* a slice of each part, where parts are cut */
+    int forced;            /* the way that a test wants, or -1 */
 };
 
 /* Is node k there, as far as the transport knows? */
@@ -129,6 +133,29 @@ accel_status_t ax_exec(accel_comm_t *c, const ax_exec_t *what);
 /* measure.c: fills in x->model unless it is there. All leaders call it at the
  * same place. */
 accel_status_t ax_inter_measure(accel_comm_t *c);
+
+/* The same for this rank's rail, while the others measure theirs. */
+accel_status_t ax_rail_measure(accel_comm_t *c, ax_model_t *model);
+
+/* Of each constant the larger one. */
+void ax_model_worst(ax_model_t *m, const ax_model_t *other);
+
+/* inter.c: the way that the model, or a test, wants for `ask`. */
+void ax_inter_choose(const accel_comm_t *c, const ax_model_t *model,
+                     const ax_ask_t *ask, ax_plan_t *plan);
+
+/*
+ * rail.c: each of the first c->rails ranks of a node carries a slice of a
+ * large message. All ranks of all nodes ask at the same place.
+ */
+
+/* Is it faster so than through the leaders? Measures when it must. */
+accel_status_t ax_rail_better(accel_comm_t *c, const ax_ask_t *ask, bool *yes);
+
+/* This rank's slice of `what`, whose plan is that of the whole, and then all
+ * have theirs. */
+accel_status_t ax_rail_run(accel_comm_t *c, const ax_ask_t *ask,
+                           const ax_exec_t *what);
 
 /* news.c */
 accel_status_t ax_news_listen(accel_comm_t *c);

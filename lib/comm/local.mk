@@ -30,6 +30,7 @@ lib_libaccel_core_la_SOURCES += \
 	lib/comm/plan_add.c \
 	lib/comm/plan_move.c \
 	lib/comm/plan_priv.h \
+	lib/comm/rail.c \
 	lib/comm/reduce.c \
 	lib/comm/request.c \
 	lib/comm/share.c \

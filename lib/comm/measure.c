@@ -124,13 +124,8 @@ static accel_status_t agree(accel_comm_t *c, ax_model_t *m)
     }
     accel_status_t st = ax_moves_run(c);
     for (int k = 0; k < c->nodes && st == ACCEL_OK; k++) {
-        if (k == c->node)
-            continue;
-        m->round = at_least(of[k].round, m->round);
-        m->message = at_least(of[k].message, m->message);
-        m->byte = at_least(of[k].byte, m->byte);
-        m->crowd = at_least(of[k].crowd, m->crowd);
-        m->add = at_least(of[k].add, m->add);
+        if (k != c->node)
+            ax_model_worst(m, &of[k]);
     }
     return st;
 }
@@ -155,11 +150,26 @@ accel_status_t ax_inter_measure(accel_comm_t *c)
 
     if (x->measured)
         return ACCEL_OK;
-    if ((st = measure(c, &model)) != ACCEL_OK ||
-        (st = agree(c, &model)) != ACCEL_OK)
+    if ((st = ax_rail_measure(c, &model)) != ACCEL_OK)
         return st;
     x->model = model;
     x->measured = true;
     report(c);
     return ACCEL_OK;
+}
+
+accel_status_t ax_rail_measure(accel_comm_t *c, ax_model_t *model)
+{
+    accel_status_t st = measure(c, model);
+
+    return st == ACCEL_OK ? agree(c, model) : st;
+}
+
+void ax_model_worst(ax_model_t *m, const ax_model_t *other)
+{
+    m->round = at_least(other->round, m->round);
+    m->message = at_least(other->message, m->message);
+    m->byte = at_least(other->byte, m->byte);
+    m->crowd = at_least(other->crowd, m->crowd);
+    m->add = at_least(other->add, m->add);
 }

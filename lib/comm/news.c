@@ -140,7 +140,7 @@ static int blame(const accel_comm_t *c, int k, uint64_t *last)
 
     *last = rank < 0 ? peer->last : peer->waits_last;
     if (rank < 0)
-        return c->rank_at[c->node_first[k]];
+        return ax_rail_rank(c, k);
     return ax_node_of(c, rank) == c->node ? -1 : rank;
 }
 
@@ -156,7 +156,7 @@ static void say_waiting(accel_comm_t *c, ax_wait_t *wait, uint64_t now)
     for (int r = c->local_size - 1; r >= 0; r--) {
         if (!ax_awaits(c, wait, r))
             continue;
-        news.rank = ax_rank_here(c, r);
+        news.rank = ax_rank_late(c, r);
         news.rank_last = ax_line_last(ax_line(c->seg, r));
     }
     for (int k = 0; wait->nodes && k < c->nodes && news.rank < 0; k++)
@@ -227,7 +227,7 @@ static accel_status_t look_at_peer(accel_comm_t *c, const ax_wait_t *wait,
     ax_peer_t *peer = &c->inter->peers[k];
     const char *broken = ax_inter_broken(c, k);
     bool awaited = wait->nodes && wait->nodes[k];
-    int leader = c->rank_at[c->node_first[k]];
+    int leader = ax_rail_rank(c, k);
     char who[96];
 
     if (broken && !peer->failed_ns) {
@@ -347,7 +347,7 @@ void ax_inter_late(const accel_comm_t *c, const ax_wait_t *wait, char *text,
             uint64_t its_last;
             int rank = wait->nodes[k] ? blame(c, k, &its_last) : -1;
             if (wait->nodes[k] && rank < 0 && all) {
-                rank = c->rank_at[c->node_first[k]];
+                rank = ax_rail_rank(c, k);
                 its_last = c->inter->peers[k].last;
             }
             if (rank < 0 || rank == first)

@@ -114,7 +114,7 @@ size_t ax_part(const ax_plan_t *p, int k, size_t *first)
 
     if (p->parts) {
         *first = p->parts[k];
-        return p->parts[k + 1] - p->parts[k];
+        return (p->ends ? p->ends[k] : p->parts[k + 1]) - p->parts[k];
     }
     ax_slice(p->count, p->element, p->nodes, k, first, &length);
     return length;

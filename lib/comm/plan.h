@@ -74,6 +74,8 @@ typedef struct ax_plan {
     size_t element; /* bytes of one: parts are cut at cache lines */
     size_t segment; /* elements of a chain's segment; 0: all */
     const size_t *parts, *parts2;
+    const size_t *ends; /* where parts end when others lie between them, as
+                         * when a rail carries a slice of each; else NULL */
 } ax_plan_t;
 
 typedef enum ax_act {

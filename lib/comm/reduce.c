@@ -3,10 +3,6 @@
 
 #include <string.h>
 
-/* Up to so many bytes of all slots together every rank reduces all of it
- * itself, which saves a barrier. */
-#define OPS_SMALL (16u << 10)
-
 /* Bytes that go through half a slot at a time: they stay in the second-level
  * cache on their way. */
 #define PIECE (64u << 10)
@@ -113,7 +109,7 @@ static accel_status_t reduce_chunk(accel_comm_t *c, struct reduce_run *run,
                                    size_t first, size_t n, bool in_heap)
 {
     const ax_reduction_t *r = &run->how;
-    bool small = n * r->element * (size_t)c->local_size <= OPS_SMALL;
+    bool small = n * r->element * (size_t)c->local_size <= AX_SMALL;
     size_t from = 0, length = n;
     accel_status_t st;
 
@@ -338,7 +334,7 @@ static accel_status_t allreduce(accel_comm_t *c, struct reduce_run *run,
         return copy_alone(c, run, mine);
     if (ax_is_inline(c, run->bytes))
         return reduce_inline(c, run, run->bytes, 0, mine);
-    if (c->nodes == 1 && run->bytes * (size_t)c->local_size > OPS_SMALL)
+    if (c->nodes == 1 && run->bytes * (size_t)c->local_size > AX_SMALL)
         return reduce_piped(c, run, mine);
     return reduce_chunks(c, run, mine);
 }
@@ -351,7 +347,7 @@ accel_status_t ax_do_allreduce(accel_comm_t *c, const ax_op_t *op)
 
     /* small ones are faster through the slots */
     if (mine == ACCEL_OK && op->send == op->recv &&
-        run.bytes * (size_t)c->local_size > OPS_SMALL)
+        run.bytes * (size_t)c->local_size > AX_SMALL)
         run.block = ax_heap_note(c, op->recv, run.bytes);
     run.offset = c->call.offset;
     return allreduce(c, &run, mine);
@@ -441,7 +437,7 @@ static void note_sent(accel_comm_t *c, struct reduce_run *run,
                       accel_status_t mine)
 {
     if (mine == ACCEL_OK && c->nodes == 1 && run->send != run->recv &&
-        run->bytes > OPS_SMALL)
+        run->bytes > AX_SMALL)
         run->block = ax_heap_note(c, run->send, run->bytes);
 }
 

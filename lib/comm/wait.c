@@ -114,7 +114,8 @@ static accel_status_t look_around(accel_comm_t *c, ax_wait_t *wait)
         (st = look_at_node(c, wait, now)) != ACCEL_OK)
         return st;
     /* local rank 0 knows better whom all wait for: it speaks first */
-    if (now - wait->began_ns > c->timeout_ns + (wait->released ? GRACE_NS : 0))
+    bool second = wait->released || (wait->nodes && !ax_is_leader(c));
+    if (now - wait->began_ns > c->timeout_ns + (second ? GRACE_NS : 0))
         return ax_raise_late(c, wait);
     return ACCEL_OK;
 }

@@ -9,7 +9,8 @@
  * and ends with status 3; when nothing went wrong all end with status 0, rank 0
  * having printed "fine", and who waited prints the processor time that took.
  * MP_WAY=ring, or another one of comm/plan.h, makes all go that way between
- * nodes; the sums become maxima, which every way can find.
+ * nodes; the sums become maxima, which every way can find. MP_RAILS=1: all
+ * ranks carry their slices of large messages; 0: only leaders do.
  */
 #include "comm/comm_priv.h"
 #include "multi/mp_start.h"
@@ -253,6 +254,8 @@ int main(int argc, char **argv)
     size = accel_comm_size(world);
     comm = take_part(world);
     take_way(getenv("MP_WAY"));
+    if (getenv("MP_RAILS"))
+        ax_inter_force_rails(comm, atoi(getenv("MP_RAILS")));
     if (strcmp(mode, "before") == 0 && rank == atoi(argv[2]))
         nap(seconds);
     int rc = loop(atoi(argv[2]));

@@ -1,7 +1,8 @@
 /*
  * Every way between nodes gives the same bits: those of adding rank after
  * rank on a node and then node after node. Run it under a launcher with
- * several nodes. Rank 0 prints "ok: ..." once.
+ * several nodes. Rank 0 prints "ok: ..." once. MP_RAILS=1: large messages
+ * are shared out among the ranks of a node; 0: they are not.
  */
 #include "comm/comm_priv.h"
 
@@ -214,6 +215,8 @@ int main(void)
     rank = accel_comm_rank(comm);
     size = accel_comm_size(comm);
     nodes = accel_job_nodes(job);
+    if (getenv("MP_RAILS"))
+        ax_inter_force_rails(comm, atoi(getenv("MP_RAILS")));
     try_all();
     for (int w = 0; w < AX_WAYS; w++, ways++) {
         way_name = ax_way_name((ax_way_t)w);

@@ -41,6 +41,51 @@ on() {
     done
 }
 
+# Two rails, where a node has three or one as well; three of three.
+@test "slices of all ranks give the same bits" {
+    local shape
+    for shape in "4 2" "5 2" "6 2"; do
+        # shellcheck disable=SC2086
+        MP_RAILS=1 run on $shape "$top_builddir/tests/multi/mp_ways"
+        [[ $status -eq 0 &&
+            $output == *"ok: 9 ways, ${shape/ / ranks on } nodes"* ]] || {
+            echo "$shape: $output"
+            return 1
+        }
+    done
+}
+
+@test "a rank that is killed on a rail is named by all others" {
+    local dead r
+    for dead in 1 4 5; do
+        MP_RAILS=1 run on 6 2 "$top_builddir/tests/multi/mp_die" random $dead
+        for r in 0 1 2 3 4 5; do
+            ((r != dead)) || continue
+            grep -qE "^survivor $r ACCEL_ERR_PEER seconds [0-9]\.[0-9]: comm: \
+rank $dead on n$((dead / 3)) is gone" <<<"$output" || {
+                echo "rank $r of $dead: $output"
+                return 1
+            }
+        done
+    done
+}
+
+@test "a rank that is silent on a rail is named by all" {
+    local r dead
+    for dead in 1 4; do
+        MP_RAILS=1 ACCEL_TIMEOUT=3 run on 6 2 \
+            "$top_builddir/tests/multi/mp_die" hang $dead 10
+        for r in 0 1 2 3 4 5; do
+            ((r != dead)) || continue
+            grep -qE "^survivor $r ACCEL_ERR_TIMEOUT .*for rank $dead on n" \
+                <<<"$output" || {
+                echo "rank $r of $dead: $output"
+                return 1
+            }
+        done
+    done
+}
+
 @test "a rank that is killed on any way is named by all others" {
     local way r
     for way in bruck pairwise chain ring doubling rabenseifner binomial; do
