@@ -124,3 +124,8 @@ tests_multi_mp_die_mpi_CPPFLAGS = $(tests_multi_mp_die_CPPFLAGS) \
 	-DWITH_MPI $(MPI_CFLAGS)
 tests_multi_mp_die_mpi_LDADD = lib/libaccel_core.la $(MPI_LIBS)
 endif
+
+multi_tests += tests/multi/limits.bats
+check_PROGRAMS += tests/multi/mp_limits
+tests_multi_mp_limits_CPPFLAGS = $(core_cppflags)
+tests_multi_mp_limits_LDADD = lib/libaccel_core.la

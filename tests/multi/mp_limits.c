@@ -1,0 +1,177 @@
+/*
+ * Collectives where something is scarce, or beside children. Run it under a
+ * launcher:
+ *   mp_limits big BYTES  all-reduces of so many bytes, in the heap and not
+ *   mp_limits forks      each rank has children meanwhile, some of which call
+ *   mp_limits lines N    says N lines, and is killed without a warning
+ * Rank 0 prints "ok" once; a rank that is told of an error prints it and ends
+ * with status 3.
+ */
+#include "comm/comm_priv.h"
+#include <accel/train.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static accel_comm_t *comm;
+static int rank, size;
+
+static void check(accel_status_t status, const char *what)
+{
+    if (status == ACCEL_OK)
+        return;
+    fprintf(stderr, "rank %d: %s: %s\n", rank, what, accel_last_error()->text);
+    exit(3);
+}
+
+static void sum_is_right(float *x, size_t count)
+{
+    float want = (float)(size * (size - 1) / 2);
+
+    for (size_t i = 0; i < count; i++)
+        x[i] = (float)rank;
+    check(accel_comm_allreduce(comm, x, x, count, ACCEL_F32, ACCEL_SUM),
+          "all-reduce");
+    for (size_t i = 0; i < count; i++)
+        if (x[i] != want) {
+            fprintf(stderr, "rank %d: wrong sum\n", rank);
+            exit(5);
+        }
+}
+
+static void run_big(size_t bytes)
+{
+    size_t count = bytes / sizeof(float);
+    float *own = malloc(bytes + 1);
+    void *heap;
+
+    check(own ? ACCEL_OK : ax_fail(ACCEL_ERR_NOMEM, "no memory"), "malloc");
+    sum_is_right(own, count);
+    check(accel_alloc(comm, bytes, &heap), "accel_alloc");
+    sum_is_right(heap, count);
+    check(accel_free(comm, heap), "accel_free");
+    free(own);
+}
+
+/* ---- children ---------------------------------------------------------------
+ */
+
+static pid_t child(void (*run)(void))
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        run();
+        exit(0); /* with all handlers that the parent has */
+    }
+    check(pid > 0 ? ACCEL_OK : ax_fail(ACCEL_ERR_SYS, "fork"), "fork");
+    return pid;
+}
+
+static void end_at_once(void)
+{
+}
+
+static void live_on(void)
+{
+    (void)pause();
+}
+
+static void call_it(void)
+{
+    float x = 1;
+    void *p;
+
+    if (accel_comm_allreduce(comm, &x, &x, 1, ACCEL_F32, ACCEL_SUM) !=
+            ACCEL_ERR_STATE ||
+        !strstr(accel_last_error()->text, "child of fork()") ||
+        accel_alloc(comm, 8, &p) != ACCEL_ERR_STATE)
+        _exit(9);
+    accel_comm_close(comm); /* closes nothing of the parent's */
+}
+
+static void wait_for(pid_t pid, int want)
+{
+    int status = -1;
+
+    if (waitpid(pid, &status, 0) != pid || status != want) {
+        fprintf(stderr, "rank %d: a child ended with %#x\n", rank,
+                (unsigned)status);
+        exit(5);
+    }
+}
+
+static void run_forks(void)
+{
+    float x[3000];
+    pid_t lives = child(live_on);
+    pid_t ends = child(end_at_once);
+    pid_t calls = child(call_it);
+
+    for (int i = 0; i < 1000; i++) {
+        sum_is_right(x, i % 10 ? 1 : 3000);
+        if (i % 250 == 100) {
+            FILE *f = popen("true", "r");
+            check(f && pclose(f) == 0 ? ACCEL_OK
+                                      : ax_fail(ACCEL_ERR_SYS, "popen"),
+                  "popen");
+        }
+    }
+    wait_for(ends, 0);
+    wait_for(calls, 0);
+    kill(lives, SIGKILL);
+    wait_for(lives, SIGKILL);
+    sum_is_right(x, 3000);
+}
+
+/* ---- lines ------------------------------------------------------------------
+ */
+
+/* What a program has said is there, whatever becomes of it then. */
+static int run_lines(int count)
+{
+    accel_t *acc;
+
+    if (accel_open(NULL, &acc) != ACCEL_OK) {
+        fprintf(stderr, "%s\n", accel_last_error()->text);
+        return 3;
+    }
+    accel_comm_t *world = accel_get_comm(acc);
+    for (int i = 0; i < count; i++) {
+        ax_log(AX_LOG_WARN, "line %d of many that are said at once", i);
+        accel_printf(acc, "said %d by the first\n", i);
+        (void)accel_comm_barrier(world);
+    }
+    raise(SIGKILL);
+    return 4;
+}
+
+int main(int argc, char **argv)
+{
+    accel_settings_t *settings;
+    accel_job_t *job;
+
+    if (argc == 3 && strcmp(argv[1], "lines") == 0)
+        return run_lines(atoi(argv[2]));
+    check(accel_settings_load(NULL, &settings), "settings");
+    check(accel_job_open(settings, NULL, &job), "job");
+    rank = accel_job_rank(job);
+    check(accel_comm_open(job, settings, &comm), "accel_comm_open");
+    size = accel_comm_size(comm);
+    if (argc == 3 && strcmp(argv[1], "big") == 0)
+        run_big((size_t)strtoull(argv[2], NULL, 10));
+    else if (argc == 2 && strcmp(argv[1], "forks") == 0)
+        run_forks();
+    else
+        return 2;
+    if (rank == 0)
+        printf("ok: %d ranks\n", size);
+    accel_comm_close(comm);
+    accel_job_close(job);
+    accel_settings_free(settings);
+    return 0;
+}
