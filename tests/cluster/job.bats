@@ -196,6 +196,9 @@ SCRIPT
 
 @test "beside MPI under srun, in any order" {
     [ -x "$both" ] || skip "no MPI at configure"
+    # Its shared files are named after host and local rank, so those of two
+    # nodes of one hostname would be the same.
+    export OMPI_MCA_btl=tcp,self
     run timeout 100 "$with" -N 2 bash -c '
         for order in accel mpi accel-close; do
             timeout 30 srun --mpi=pmix -N2 -n4 "$both" $order || echo bad

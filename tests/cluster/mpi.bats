@@ -9,7 +9,9 @@ setup() {
     export top_builddir ACCEL_MODULE_DIR=$top_builddir/lib/.libs
     export ACCEL_SITE_CONF=/dev/null XDG_CONFIG_HOME=$BATS_TEST_TMPDIR
     export ACCEL_NET=mpi programs=$top_builddir/tests/multi
-    export OMPI_MCA_btl_vader_backing_directory=$BATS_TEST_TMPDIR
+    # Open MPI names its shared files after host and local rank: those of two
+    # nodes of one hostname would be the same.
+    export OMPI_MCA_btl=tcp,self
 }
 
 # The script on standard input, inside a cluster of $1 nodes.
