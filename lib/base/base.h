@@ -72,6 +72,10 @@ const char *ax_settings_str(const accel_settings_t *s, const char *name);
 int64_t ax_settings_int(const accel_settings_t *s, const char *name);
 double ax_settings_num(const accel_settings_t *s, const char *name);
 
+/* All defaults, whatever the sources say: for who must go on although those
+ * are wrong. */
+accel_status_t ax_settings_defaults(accel_settings_t **out);
+
 /* A hash of all values that must be alike on all ranks. */
 uint64_t ax_settings_hash(const accel_settings_t *s);
 

@@ -92,21 +92,40 @@ static accel_status_t read_all(accel_settings_t *s, const char *spec)
     return from_spec(s, ACCEL_ORIGIN_CODE, "options.spec", spec);
 }
 
+static accel_status_t create(accel_settings_t **out)
+{
+    size_t count;
+
+    ax_spec_table(&count);
+    *out = calloc(1, sizeof **out + count * sizeof(struct ax_entry));
+    return *out ? ACCEL_OK
+                : ax_fail(ACCEL_ERR_NOMEM, "settings: out of memory");
+}
+
+accel_status_t ax_settings_defaults(accel_settings_t **out)
+{
+    accel_status_t st = create(out);
+
+    if (st != ACCEL_OK || (st = from_defaults(*out)) == ACCEL_OK)
+        return st;
+    accel_settings_free(*out);
+    *out = NULL;
+    return st;
+}
+
 accel_status_t accel_settings_load(const char *spec, accel_settings_t **out)
 {
+    accel_settings_t *s;
     accel_error_t before;
-    size_t count;
+    accel_status_t st;
 
     if (!out)
         return ax_fail(ACCEL_ERR_ARG, "settings: out is NULL");
     *out = NULL;
     ax_error_get(&before);
-    ax_spec_table(&count);
-    accel_settings_t *s =
-        calloc(1, sizeof *s + count * sizeof(struct ax_entry));
-    if (!s)
-        return ax_fail(ACCEL_ERR_NOMEM, "settings: out of memory");
-    accel_status_t st = read_all(s, spec);
+    if ((st = create(&s)) != ACCEL_OK)
+        return st;
+    st = read_all(s, spec);
     if (st != ACCEL_OK) {
         accel_settings_free(s);
         return st;

@@ -139,6 +139,36 @@ accel_status_t ax_job_exchange_error(accel_job_t *job, accel_status_t mine)
     return st == ACCEL_OK ? ax_error_set(&error) : st;
 }
 
+/* A world of one has nobody to tell. */
+static accel_status_t refuse(const accel_settings_t *settings,
+                             const accel_oob_t *oob, const accel_error_t *error)
+{
+    accel_job_t *job;
+    accel_status_t st;
+
+    if (accel_job_open(settings, oob, &job) != ACCEL_OK)
+        return ax_error_set(error);
+    st = ax_error_set(error);
+    if (job->size > 1)
+        st = ax_job_exchange_error(job, st);
+    accel_job_close(job);
+    return st == ACCEL_ERR_TIMEOUT || st == ACCEL_ERR_PEER ? ax_error_set(error)
+                                                           : st;
+}
+
+accel_status_t ax_job_refuse(const accel_oob_t *oob, accel_status_t mine)
+{
+    accel_settings_t *settings;
+    accel_error_t error;
+
+    ax_error_get(&error);
+    if (mine == ACCEL_ERR_NOMEM || ax_settings_defaults(&settings) != ACCEL_OK)
+        return ax_error_set(&error);
+    accel_status_t st = refuse(settings, oob, &error);
+    accel_settings_free(settings);
+    return st;
+}
+
 static bool record_of(const accel_job_t *job, int rank, ax_record_t *record)
 {
     if (!job->records.data || rank < 0 || rank >= job->size)

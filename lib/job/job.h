@@ -28,6 +28,14 @@ accel_status_t ax_job_exchange(accel_job_t *job, const void *endpoint,
  */
 accel_status_t ax_job_exchange_error(accel_job_t *job, accel_status_t mine);
 
+/*
+ * The same for a rank that has not even settings to open a job with: opens
+ * one, takes part with `mine` and closes it. Every rank returns that error;
+ * this one does as well when the others cannot be reached. Collective, in the
+ * place of opening the job and of its exchange; `oob` as in accel_job_open().
+ */
+accel_status_t ax_job_refuse(const accel_oob_t *oob, accel_status_t mine);
+
 /* What `rank` published; owned by the job. NULL before the exchange. */
 const void *ax_job_endpoint(const accel_job_t *job, int rank, size_t *bytes);
 

@@ -94,8 +94,11 @@ accel_status_t accel_open(const accel_options_t *options, accel_t **out)
         return ax_fail(ACCEL_ERR_NOMEM, "train: out of memory");
     ax_step_reset(accel);
     opened = accel;
-    if ((st = accel_settings_load(o.spec, &accel->settings)) != ACCEL_OK)
+    if ((st = accel_settings_load(o.spec, &accel->settings)) != ACCEL_OK) {
+        /* They may be wrong on this node only: the others must not wait. */
+        st = ax_job_refuse(o.oob, st);
         goto fail;
+    }
     ax_log_setup(log_level(accel->settings), -1, NULL);
     if ((st = join(accel, o.oob)) != ACCEL_OK)
         goto fail;

@@ -114,6 +114,14 @@ spoil() {
     [[ $output == *"FAIL  start: "*"fp17"* ]]
 }
 
+@test "a setting that is wrong on one rank ends the start on all" {
+    # shellcheck disable=SC2016
+    run timeout 60 accel launch -n 4 --nodes 2 --grace 1000 sh -c \
+        '[ $PMIX_RANK != 3 ] || export ACCEL_NET=junk; exec accel test'
+    [[ $status -eq 1 ]]
+    [[ $output == *"FAIL  start: job: rank 3 on n1: settings: ACCEL_NET: "* ]]
+}
+
 @test "wrong usage exits with 2" {
     local arguments
     for arguments in "-n 0" "-n 65" "-n x" "-n" "--dir" "--dir=" "--what" "more" \

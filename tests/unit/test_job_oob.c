@@ -29,6 +29,7 @@ struct seat {
     int claim;                     /* the rank that it gives to the hook */
     size_t endpoint;               /* bytes that it publishes */
     bool cannot;                   /* takes part with an error */
+    bool refuses;                  /* has no settings to open a job with */
     accel_status_t open, exchange; /* what came out */
     char text[512];
     int node_number, local_rank, local_size, nodes;
@@ -107,7 +108,10 @@ static void *run_rank(void *arg)
 
     if (accel_settings_load(seat->spec, &settings) != ACCEL_OK)
         abort();
-    seat->open = accel_job_open(settings, &oob, &job);
+    seat->open =
+        seat->refuses
+            ? ax_job_refuse(&oob, ax_fail(ACCEL_ERR_ARG, "settings: x=y"))
+            : accel_job_open(settings, &oob, &job);
     if (seat->open == ACCEL_OK) {
         seat->node_number = accel_job_node(job);
         seat->nodes = accel_job_nodes(job);
@@ -283,6 +287,19 @@ static void one_that_cannot_go_on_tells_all(void **state)
     run_all(&world, seats);
     all_say(&world, seats, ACCEL_ERR_NOMEM,
             "rank 2 on even: net: out of shared memory");
+
+    set_up(&world, seats, 4);
+    seats[1].refuses = true;
+    run_all(&world, seats);
+    all_say(&world, seats, ACCEL_ERR_ARG, "job: rank 1 on odd: settings: x=y");
+    set_up(&world, seats, 2);
+    seats[0].refuses = seats[1].refuses = true;
+    run_all(&world, seats);
+    all_say(&world, seats, ACCEL_ERR_ARG, "job: rank 0 on even: settings: x=y");
+    set_up(&world, seats, 1); /* nobody to tell */
+    seats[0].refuses = true;
+    run_all(&world, seats);
+    assert_string_equal(seats[0].text, "settings: x=y");
 
     set_up(&world, seats, 4);
     seats[1].endpoint = AX_JOB_ENDPOINT_MAX + 1;
