@@ -257,6 +257,15 @@ static accel_status_t enter_refused(accel_comm_t *c)
     return st;
 }
 
+/* A rank that cannot go on need not know how many slots the others would have
+ * used: refused on all, nobody uses any, and all count from the beginning. */
+static accel_status_t settled(accel_comm_t *c, accel_status_t st)
+{
+    if (st != ACCEL_OK)
+        c->turn = 0;
+    return st;
+}
+
 accel_status_t ax_enter_with(accel_comm_t *c, accel_status_t mine,
                              const void *data, size_t bytes)
 {
@@ -271,9 +280,9 @@ accel_status_t ax_enter_with(accel_comm_t *c, accel_status_t mine,
     if (st != ACCEL_OK)
         return st;
     if (c->nodes > 1)
-        return meet_nodes(c);
+        return settled(c, meet_nodes(c));
     c->heap = AX_HEAP_NONE;
-    return all_plain(c) ? ACCEL_OK : meet_node(c);
+    return all_plain(c) ? ACCEL_OK : settled(c, meet_node(c));
 }
 
 accel_status_t ax_enter(accel_comm_t *c, accel_status_t mine)

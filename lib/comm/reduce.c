@@ -281,7 +281,8 @@ static accel_status_t reduce_piped(accel_comm_t *c, struct reduce_run *run,
         if (i > 0)
             take_piece(c, run, piece_at(c, run, before, i - 1));
     }
-    c->turn = before + pieces;
+    if (st == ACCEL_OK)
+        c->turn = before + pieces;
     return st;
 }
 
