@@ -310,8 +310,7 @@ accel_status_t ax_table_results(accel_comm_t *comm, ax_manifest_t *m)
     st =
         accel_comm_allgather_bytes(comm, mine.data, mine.bytes, &all, &offsets);
     if (st == ACCEL_OK)
-        st = take_results(all, offsets, cuts, m);
-    st = ax_comm_agree(comm, st);
+        st = ax_comm_agree(comm, take_results(all, offsets, cuts, m));
 out:
     free(cuts);
     free(all);
