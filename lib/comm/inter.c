@@ -46,6 +46,15 @@ static accel_status_t make_inter(accel_comm_t *c)
     return ACCEL_OK;
 }
 
+/* A transport's name is in front of its address: with net=auto ranks may have
+ * found different ones. */
+#define NAME_BYTES 4
+
+static const char *name_of(const ax_net_t *net)
+{
+    return ax_mod_get(net->mod)->name;
+}
+
 accel_status_t ax_inter_open(accel_comm_t *c, void *address, size_t room,
                              uint32_t *bytes)
 {
@@ -64,14 +73,16 @@ accel_status_t ax_inter_open(accel_comm_t *c, void *address, size_t room,
     ax_net_t *net = c->inter->net;
     if ((st = net->ops->address(net->self, &own, &length)) != ACCEL_OK)
         return st;
-    if (length > room)
+    if (length + NAME_BYTES > room)
         return ax_fail(ACCEL_ERR_UNSUPPORTED,
                        "comm: the transport's address has %zu bytes, more "
                        "than the %zu that fit; use fewer devices, as with "
                        "UCX_NET_DEVICES=mlx5_0:1",
-                       length, room);
-    memcpy(address, own, length);
-    *bytes = (uint32_t)length;
+                       length, room - NAME_BYTES);
+    memset(address, 0, NAME_BYTES);
+    memcpy(address, name_of(net), strnlen(name_of(net), NAME_BYTES));
+    memcpy((char *)address + NAME_BYTES, own, length);
+    *bytes = (uint32_t)(length + NAME_BYTES);
     return ACCEL_OK;
 }
 
@@ -86,8 +97,17 @@ accel_status_t ax_inter_connect(accel_comm_t *c, int rank, const void *address,
 {
     ax_net_t *net = c->inter->net;
 
+    if (bytes < NAME_BYTES || strncmp(address, name_of(net), NAME_BYTES) != 0)
+        return ax_fail(ACCEL_ERR_PROTO,
+                       "its transport is %.4s, mine %s: net=auto found that "
+                       "UCX works for some ranks only; net=ucx says why, and "
+                       "net=mpi does without",
+                       bytes < NAME_BYTES ? "?" : (const char *)address,
+                       name_of(net));
     c->inter->reached[rank] = true;
-    return net->ops->connect(net->self, rank, address, bytes);
+    return net->ops->connect(net->self, rank,
+                             (const char *)address + NAME_BYTES,
+                             bytes - NAME_BYTES);
 }
 
 accel_status_t ax_inter_note(accel_comm_t *c, int rank, const void *address,

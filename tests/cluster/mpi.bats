@@ -23,10 +23,10 @@ inside() {
 
 @test "accel starts MPI for a program that knows none" {
     inside 3 <<'END'
-srun -N2 -n2 "$programs/mp_comm" quick
+srun -N2 -n2 --accel=net=mpi accel test
 srun -N3 -n5 -m cyclic "$programs/mp_comm" quick
 END
-    [[ $status -eq 0 && $output == *"ok: 2 ranks on 2 nodes, mpi: "* &&
+    [[ $status -eq 0 && $output == *"transport mpi: "*"checks ok"* &&
         $output == *"ok: 5 ranks on 3 nodes, mpi: "* ]] || {
         echo "$output"
         return 1

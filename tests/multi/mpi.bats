@@ -176,6 +176,10 @@ all_are_ok() {
     export ACCEL_MODULE_DIR=$PWD/only ACCEL_NET=auto
     MP_NODES=2 run on 2 "$comm" rounds 10
     [[ $status -eq 0 && $output == *", mpi: "*"(net=auto)"* ]]
+    # where ranks find different ones all end, and say so
+    run timeout 60 mpirun -q -n 2 "$mpi" nodes : \
+        -n 1 env ACCEL_MODULE_DIR="$top_builddir/lib/.libs" "$mpi" nodes
+    all_say 3 -1 '^rank %d: ACCEL_ERR_PROTO .*its transport is .*net=auto found'
     # launch knows nothing of MPI
     run timeout 60 accel launch -n 2 --nodes 2 \
         "$top_builddir/tests/multi/mp_comm" rounds 10
