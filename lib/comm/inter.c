@@ -141,9 +141,7 @@ accel_status_t ax_inter_reach(accel_comm_t *c, int rank)
 
 void ax_inter_settle(accel_comm_t *c)
 {
-    ax_net_t *net = c->inter->net;
-
-    net->ops->settle(net->self);
+    ax_net_settle(c->inter->net);
 }
 
 void ax_inter_close(accel_comm_t *c)

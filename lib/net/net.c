@@ -55,6 +55,22 @@ static void add_reason(char *refused, size_t room, const char *name)
              reason_of(name));
 }
 
+static void describe(ax_net_t *net)
+{
+    const char *name = ax_mod_get(net->mod)->name;
+
+    snprintf(net->why, sizeof net->why, "%s: %s (net=%s)", name,
+             net->ops->about(net->self), net->any ? "auto" : name);
+}
+
+void ax_net_settle(ax_net_t *net)
+{
+    net->ops->settle(net->self);
+    if (!net->settled)
+        describe(net);
+    net->settled = true;
+}
+
 accel_status_t ax_net_open(const char *wanted, ax_net_ask_t ask, ax_net_t **out)
 {
     char refused[640] = "";
@@ -69,8 +85,8 @@ accel_status_t ax_net_open(const char *wanted, ax_net_ask_t ask, ax_net_t **out)
         if (!any && strcmp(wanted, known[i]) != 0)
             continue;
         if (try_one(known[i], &ask, net) == ACCEL_OK) {
-            snprintf(net->why, sizeof net->why, "%s: %s (net=%s)", known[i],
-                     net->ops->about(net->self), wanted);
+            net->any = any;
+            describe(net);
             *out = net;
             return ACCEL_OK;
         }

@@ -101,6 +101,7 @@ typedef struct ax_net {
     const ax_net_ops_t *ops;
     void *self;
     ax_mod_t *mod;
+    bool any, settled;
     char why[160]; /* "ucx: tcp" and how it was chosen */
 } ax_net_t;
 
@@ -119,6 +120,8 @@ void ax_net_spoil(ax_net_t *net);
  */
 bool ax_net_look(size_t index, const char **name, bool *works, char *about,
                  size_t room);
+/* All that are connected have been heard of; now `why` has the devices. */
+void ax_net_settle(ax_net_t *net);
 void ax_net_close(ax_net_t *net, uint64_t timeout_ns);
 
 #endif

@@ -33,7 +33,7 @@ struct ucx {
     int count;
     struct hidden *hidden; /* descriptors; one for each time of settling */
     bool settled;
-    char about[96];
+    char about[128];
 };
 
 static const ax_mod_host_t *host;
@@ -179,12 +179,53 @@ static accel_status_t ucx_address(void *self, const void **address,
     return ACCEL_OK;
 }
 
+/* "tcp/eth0" of what UCX prints of an endpoint: "lane[0]:  1:tcp/eth0.0 md[1]
+ * -> ..."; it has no other way to ask. */
+static void read_device(const char *printed, char *device, size_t room)
+{
+    const char *at = strstr(printed, "lane[0]:");
+
+    device[0] = '\0';
+    at = at ? strchr(at + strlen("lane[0]:"), ':') : NULL;
+    if (!at)
+        return;
+    int n = (int)strcspn(++at, " .\n");
+    snprintf(device, room, "%.*s", n, at);
+}
+
+static void find_device(struct ucx *net)
+{
+    const char *chosen = getenv("UCX_NET_DEVICES");
+    char *printed = NULL, device[48];
+    size_t bytes = 0;
+    ucp_ep_h ep = NULL;
+
+    for (int k = 0; k < net->count && !ep; k++)
+        ep = net->peers[k].ep;
+    FILE *f = ep ? open_memstream(&printed, &bytes) : NULL;
+    if (!f)
+        return;
+    ucp_ep_print_info(ep, f);
+    if (fclose(f) == 0)
+        read_device(printed, device, sizeof device);
+    else
+        device[0] = '\0';
+    free(printed);
+    if (device[0])
+        snprintf(net->about, sizeof net->about, "UCX %s over %s, %s",
+                 ucp_get_version_string(), device,
+                 chosen ? "as UCX_NET_DEVICES says" : "the best it found");
+}
+
 static void ucx_settle(void *self)
 {
     struct ucx *net = self;
 
     if (net->settled)
         return;
+    inside++;
+    find_device(net);
+    inside--;
     ax_hide_end(&net->hidden->hide);
     net->settled = true;
 }

@@ -127,3 +127,22 @@ rank 2 on n2 is gone" <<<"$output" || {
     ACCEL_DEBUG=tunning run on 2 1 "$top_builddir/tests/multi/mp_comm" rounds 3
     [[ $status -ne 0 && $output == *"none tuning"* ]]
 }
+
+@test "the network between nodes is said, with the reason" {
+    UCX_NET_DEVICES=lo run on 2 2 "$top_builddir/tests/multi/mp_comm" rounds 3
+    [[ $status -eq 0 && $output == *"ucx: UCX "*" over tcp/lo, as \
+UCX_NET_DEVICES says (net=auto)"* ]] || {
+        echo "$output"
+        return 1
+    }
+    unset UCX_NET_DEVICES
+    ACCEL_NET=ucx run on 2 2 "$top_builddir/tests/multi/mp_comm" rounds 3
+    [[ $status -eq 0 && $output == *" over "*", the best it found \
+(net=ucx)"* ]] || {
+        echo "$output"
+        return 1
+    }
+    # a name that is none ends all at once, with those there are
+    ACCEL_NET=uct run on 2 2 "$top_builddir/tests/multi/mp_comm" rounds 3
+    [[ $status -ne 0 && $output == *"auto ucx mpi"* ]]
+}
