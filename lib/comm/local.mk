@@ -86,6 +86,12 @@ tests_unit_test_comm_ends_SOURCES = tests/unit/test_comm_ends.c \
 tests_unit_test_comm_ends_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_comm_ends_LDADD = $(unit_ldadd)
 
+unit_tests += tests/unit/test_rounding
+tests_unit_test_rounding_SOURCES = tests/unit/test_rounding.c \
+	tests/unit/ranks.h
+tests_unit_test_rounding_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_rounding_LDADD = $(unit_ldadd) -lm
+
 unit_tests += tests/unit/test_pair
 tests_unit_test_pair_SOURCES = tests/unit/test_pair.c tests/unit/ranks.h
 tests_unit_test_pair_CPPFLAGS = $(unit_cppflags)

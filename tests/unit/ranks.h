@@ -23,6 +23,8 @@
 #define WHY_NOT ""
 #endif
 
+#define RANKS_MOST 64
+
 #define CHECK(what) check_that((what), #what, __FILE__, __LINE__)
 
 static inline void check_that(bool holds, const char *what, const char *file,
@@ -100,10 +102,10 @@ static void *rank_main(void *arg)
 
 static inline void run_world(struct world *w)
 {
-    pthread_t threads[16];
-    rank_of_t ranks[16];
+    pthread_t threads[RANKS_MOST];
+    rank_of_t ranks[RANKS_MOST];
 
-    CHECK(w->size <= 16);
+    CHECK(w->size <= RANKS_MOST);
     CHECK(pthread_barrier_init(&w->barrier, NULL, (unsigned)w->size) == 0);
     for (int r = 0; r < w->size; r++) {
         ranks[r] = (rank_of_t){.world = w, .rank = r};

@@ -315,6 +315,50 @@ static void plans_of_thousands_of_nodes_match(void **state)
         }
 }
 
+/* Of each collective and way, where all nodes' parts are alike; a few rounds
+ * of those that have thousands. */
+static void all_plans_of_thousands_of_nodes_match(void **state)
+{
+    static const int many[] = {1000, 4096};
+
+    (void)state;
+    for (size_t c = 0; c < ARRAY_SIZE(many); c++) {
+        size_t n = (size_t)many[c], messages;
+        size_t *parts = need(n + 1, sizeof *parts);
+        for (size_t k = 0; k <= n; k++)
+            parts[k] = 2 * k;
+        for (int kind = 0; kind < AX_PLAN_KINDS; kind++)
+            for (int w = 0; w < AX_WAYS; w++) {
+                ax_plan_t ask = {.kind = (ax_plan_kind_t)kind,
+                                 .way = (ax_way_t)w,
+                                 .nodes = many[c],
+                                 .root = many[c] / 3,
+                                 .element = 64,
+                                 .segment = 50};
+                bool cut = kind != AX_PLAN_ALLREDUCE &&
+                           kind != AX_PLAN_REDUCE && kind != AX_PLAN_BROADCAST;
+                if (kind == AX_PLAN_ALLREDUCE ||
+                    !ax_plan_there(ask.kind, ask.way))
+                    continue; /* all-reduces have a test of their own */
+                ask.count = cut ? 0 : 2 * n;
+                ask.parts = cut ? parts : NULL;
+                ask.parts2 = parts;
+                size_t rounds = ax_plan_rounds(&ask);
+                match_rounds(&ask, rounds > 100 ? rounds / 7 : 1, &messages);
+                if (messages == 0)
+                    fail_msg("%s by %s: no message",
+                             ax_plan_kind_name(ask.kind), ax_way_name(ask.way));
+                if (ask.way == AX_WAY_BINOMIAL)
+                    assert_int_equal(messages, n - 1);
+                if (kind == AX_PLAN_GATHER || kind == AX_PLAN_SCATTER)
+                    assert_int_equal(messages, n - 1);
+                if (kind == AX_PLAN_ALLTOALL && ask.way == AX_WAY_DIRECT)
+                    assert_int_equal(messages, n * (n - 1));
+            }
+        free(parts);
+    }
+}
+
 /* And the sums, where scratch does not grow with the nodes. */
 static void sums_of_thousands_of_nodes_are_right(void **state)
 {
@@ -386,6 +430,7 @@ int main(void)
         cmocka_unit_test(broadcast_reaches_all_from_any_root),
         cmocka_unit_test(all_to_all_is_right),
         cmocka_unit_test(plans_of_thousands_of_nodes_match),
+        cmocka_unit_test(all_plans_of_thousands_of_nodes_match),
         cmocka_unit_test(sums_of_thousands_of_nodes_are_right),
         cmocka_unit_test(slices_and_segments_go_beyond_32_bits),
     };
