@@ -48,16 +48,12 @@ all_are_ok() {
     all_say "$1" -1 '^rank %d: ok$'
 }
 
-@test "every operation between nodes, also uneven ones" {
-    local shape
-    for shape in "3 2" "5 3"; do
-        MP_NODES=${shape#* } run on ${shape% *} "$comm" quick
-        [[ $status -eq 0 &&
-            $output == *"ok: ${shape/ / ranks on } nodes, mpi: "* ]] || {
-            echo "$shape: $output"
-            return 1
-        }
-    done
+@test "every operation between uneven nodes" {
+    MP_NODES=3 run on 5 "$comm" quick
+    [[ $status -eq 0 && $output == *"ok: 5 ranks on 3 nodes, mpi: "* ]] || {
+        echo "$output"
+        return 1
+    }
 }
 
 @test "a sample of all operations, on parts as well, started or called" {
@@ -219,6 +215,6 @@ all_are_ok() {
 @test "a stopped rank only delays; one that is silent is named" {
     MP_NODES=3 run on 3 "$die" stop 1 2
     [[ $status -eq 0 && $output == *fine* ]]
-    ACCEL_TIMEOUT=2 MP_NODES=3 run on 3 --enable-recovery "$die" sleep 1 6
+    ACCEL_TIMEOUT=2 MP_NODES=3 run on 3 --enable-recovery "$die" sleep 1 4
     all_say 3 1 "^survivor %d ACCEL_ERR_TIMEOUT .*rank 1 on n1"
 }
