@@ -4,6 +4,8 @@
 bats_require_minimum_version 1.5.0
 
 setup() {
+    mpirun --version 2>/dev/null | grep -q 'Open MPI' ||
+        skip "written for mpirun of Open MPI"
     cd "$BATS_TEST_TMPDIR"
     mpi=$top_builddir/tests/multi/mp_mpi
     comm=$top_builddir/tests/multi/mp_comm_mpi
@@ -14,6 +16,7 @@ setup() {
     export ACCEL_SITE_CONF=/dev/null XDG_CONFIG_HOME=$BATS_TEST_TMPDIR
     # What Open MPI leaves of a process that was killed stays in here.
     export OMPI_MCA_btl_vader_backing_directory=$BATS_TEST_TMPDIR
+    export OMPI_MCA_btl_sm_backing_directory=$BATS_TEST_TMPDIR
     # All ranks are to tell their error, not only the first that ends; then
     # mpirun's own status says nothing.
     export OMPI_MCA_orte_abort_on_non_zero_status=0
