@@ -107,7 +107,7 @@ check-tsan: checked = instrumented/tsan
 # Of the tests with several processes only those whose processes have several
 # threads: this sanitizer sees nothing of what processes share.
 threaded_tests = tests/multi/data.bats tests/multi/state.bats \
-	tests/multi/launch.bats tests/multi/job.bats
+	tests/multi/train.bats tests/multi/launch.bats tests/multi/job.bats
 check-tsan: checked_flags = --enable-sanitizer=thread
 check-tsan:
 	$(AM_V_at)$(checked_tree) && \

@@ -168,12 +168,13 @@ static void open_all(void)
 static bool try_one(int call, long k, int victim)
 {
     open_all();
-    snprintf(path, sizeof path, "%s/%d-%ld", dir, call, k);
+    /* one for all that are loaded */
+    snprintf(path, sizeof path, "%s/%d-%ld", dir, call, call == LOAD ? 1 : k);
     if (call != PREPARE) {
         OK(do_prepare());
         OK(accel_loader_next(rig.loader, &batch));
     }
-    if (call == LOAD)
+    if (call == LOAD && k == 1)
         OK(do_save());
     OK(accel_wait_for_everyone(accel));
     fault.at = k;

@@ -62,16 +62,13 @@ everywhere() {
 }
 
 @test "no memory on one rank is one error on all, and no end" {
-    local victim
     # What a sanitizer puts in place of malloc() fails for nobody.
     [[ -z ${SANITIZER-} ]] || skip "not with a sanitizer's own malloc()"
     program=$top_builddir/tests/multi/mp_memory
-    for victim in 0 2; do
-        run on 3 2 "$BATS_TEST_TMPDIR/$victim" "$victim"
-        [[ $status -eq 0 ]] || { echo "$output"; return 1; }
-        [[ $output =~ ^([0-9]+)" allocations failed"$ ]]
-        [[ ${BASH_REMATCH[1]} -ge 60 ]]
-    done
+    run on 3 2 "$BATS_TEST_TMPDIR/ckpt" 0 # has most to do
+    [[ $status -eq 0 ]] || { echo "$output"; return 1; }
+    [[ $output =~ ^([0-9]+)" allocations failed"$ ]]
+    [[ ${BASH_REMATCH[1]} -ge 60 ]]
 }
 
 @test "a prepare that fails leaves nothing behind" {
