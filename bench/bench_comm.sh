@@ -7,6 +7,11 @@ peer=$top_builddir/bench/peer_mpi
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 status=0
+mpi="MPI"
+case $(mpirun --version 2>/dev/null) in
+*"Open MPI"*) mpi="Open MPI" ;;
+*HYDRA*) mpi="MPICH" ;;
+esac
 
 # Runs a side and prints its line; one that fails is told at the end.
 say() { # case who program...
@@ -22,13 +27,13 @@ say() { # case who program...
 }
 
 one() { # op dtype memory bytes ranks
-    local name=$1-$2-$3-$5-ranks-$4-B
+    local name="$1 $2 $3 $5 ranks $4 B"
     # The pattern is the user's.
     # shellcheck disable=SC2053
     [[ $name == ${BENCH_COMM:-*} ]] || return 0
     say "$name" accel accel launch -n "$5" "$bench" "$1" "$2" "$3" "$4"
     if [[ -x $peer && $2 == f[36]* ]] && command -v mpirun >/dev/null; then
-        say "$name" openmpi mpirun --oversubscribe -n "$5" "$peer" \
+        say "$name" "$mpi" mpirun --oversubscribe -n "$5" "$peer" \
             "$1" "$2" "$3" "$4"
     fi
     if [[ $1 == all-reduce && $5 == 2 ]]; then
@@ -36,14 +41,22 @@ one() { # op dtype memory bytes ranks
     fi
 }
 
-for bytes in 4 64 4096 1048576 67108864; do
+for bytes in 4 64 4096 65536 1048576 67108864; do
     one all-reduce f32 heap $bytes 2
     one all-reduce f32 private $bytes 2
 done
-one all-reduce f16 heap 67108864 2
-one all-reduce bf16 heap 67108864 2
-one reduce-scatter f32 private 1048576 2
-one all-gather f32 private 1048576 2
-one broadcast f32 private 1048576 2
+for type in f16 bf16; do
+    one all-reduce $type heap 1048576 2
+    one all-reduce $type heap 67108864 2
+    one all-reduce $type private 67108864 2
+done
+for op in reduce-scatter all-gather broadcast; do
+    one $op f32 private 64 2
+    one $op f32 heap 1048576 2
+    one $op f32 private 1048576 2
+    one $op f32 heap 67108864 2
+done
+# more ranks than cores: for information
+one all-reduce f32 heap 64 4
 one all-reduce f32 heap 1048576 4
 exit $status
