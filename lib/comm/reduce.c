@@ -342,10 +342,16 @@ static accel_status_t allreduce(accel_comm_t *c, struct reduce_run *run,
 
 accel_status_t ax_do_allreduce(accel_comm_t *c, const ax_op_t *op)
 {
-    struct reduce_run run = {
-        .send = op->send, .recv = op->recv, .count = op->count, .root = -1};
-    accel_status_t mine = prepare(c, op, &run);
+    struct reduce_run run; /* not a literal: see accel_comm_allreduce() */
 
+    run.how.element = 0;
+    run.send = op->send;
+    run.recv = op->recv;
+    run.count = op->count;
+    run.bytes = 0;
+    run.block = NULL;
+    run.root = -1;
+    accel_status_t mine = prepare(c, op, &run);
     /* small ones are faster through the slots */
     if (mine == ACCEL_OK && op->send == op->recv &&
         run.bytes * (size_t)c->local_size > AX_SMALL)
