@@ -395,6 +395,25 @@ ACCEL_API accel_status_t accel_comm_alltoallv_start(
     const accel_parts_t *from, accel_dtype_t dtype, accel_request_t **out);
 
 /*
+ * Messages are queued with the rest: one that is not received yet holds up
+ * what was started after it. Ranks that send to each other start
+ * accel_comm_sendrecv_start(), or one of them receives first. An error of
+ * making the request is this rank's alone.
+ */
+ACCEL_API accel_status_t accel_comm_send_start(accel_comm_t *comm,
+                                               const void *data, size_t count,
+                                               accel_dtype_t dtype, int dest,
+                                               int tag, accel_request_t **out);
+ACCEL_API accel_status_t accel_comm_recv_start(accel_comm_t *comm, void *data,
+                                               size_t count,
+                                               accel_dtype_t dtype, int source,
+                                               int tag, accel_request_t **out);
+ACCEL_API accel_status_t accel_comm_sendrecv_start(accel_comm_t *comm,
+                                                   const accel_outgoing_t *send,
+                                                   const accel_incoming_t *recv,
+                                                   accel_request_t **out);
+
+/*
  * Has the operation ended? If so, *done is true, the request is freed,
  * *request is NULL and the operation's status is returned; else *done is
  * false and ACCEL_OK is returned. Never waits. A request that was done before

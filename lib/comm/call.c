@@ -211,3 +211,42 @@ accel_status_t accel_comm_alltoallv(accel_comm_t *c, const void *send,
                            .from = ax_parts_of(from),
                            .dtype = dtype});
 }
+
+/* ---- from rank to rank ------------------------------------------------------
+ */
+
+accel_status_t accel_comm_send(accel_comm_t *c, const void *data, size_t count,
+                               accel_dtype_t dtype, int dest, int tag)
+{
+    return call(__func__, c,
+                &(ax_op_t){.run = ax_do_send,
+                           .kind = AX_CALL_SEND,
+                           .between_two = true,
+                           .going = {data, count, dtype, dest, tag}});
+}
+
+accel_status_t accel_comm_recv(accel_comm_t *c, void *data, size_t count,
+                               accel_dtype_t dtype, int source, int tag)
+{
+    return call(__func__, c,
+                &(ax_op_t){.run = ax_do_recv,
+                           .kind = AX_CALL_RECV,
+                           .between_two = true,
+                           .coming = {data, count, dtype, source, tag}});
+}
+
+accel_status_t accel_comm_sendrecv(accel_comm_t *c,
+                                   const accel_outgoing_t *send,
+                                   const accel_incoming_t *recv)
+{
+    if (c && (!send || !recv))
+        return ax_fail(ACCEL_ERR_ARG, "comm: nothing to %s (NULL)",
+                       send ? "receive" : "send");
+    ax_op_t op = {
+        .run = ax_do_sendrecv, .kind = AX_CALL_SENDRECV, .between_two = true};
+    if (send)
+        op.going = *send;
+    if (recv)
+        op.coming = *recv;
+    return call(__func__, c, &op);
+}

@@ -26,10 +26,17 @@ struct ax_op {
     /* of what is sent, of what comes; counts is NULL in those that do not
      * matter on this rank */
     accel_parts_t to, from;
+    /* from rank to rank: only two ranks take part */
+    bool between_two;
+    accel_outgoing_t going;
+    accel_incoming_t coming;
     void **all; /* all-gather of bytes */
     size_t **offsets;
 };
 
+accel_status_t ax_do_send(accel_comm_t *c, const ax_op_t *op);
+accel_status_t ax_do_recv(accel_comm_t *c, const ax_op_t *op);
+accel_status_t ax_do_sendrecv(accel_comm_t *c, const ax_op_t *op);
 accel_status_t ax_do_barrier(accel_comm_t *c, const ax_op_t *op);
 accel_status_t ax_do_broadcast(accel_comm_t *c, const ax_op_t *op);
 accel_status_t ax_do_allreduce(accel_comm_t *c, const ax_op_t *op);

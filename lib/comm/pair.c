@@ -1,4 +1,5 @@
 /* Messages from rank to rank: what is sent meets what is wanted. */
+#include "comm/op.h"
 #include "comm/pair_priv.h"
 
 #include <stdlib.h>
@@ -462,59 +463,41 @@ static accel_status_t call(accel_comm_t *c, ax_call_kind_t kind, exchange_t *e,
     return st;
 }
 
-accel_status_t accel_comm_send(accel_comm_t *c, const void *data, size_t count,
-                               accel_dtype_t dtype, int dest, int tag)
+accel_status_t ax_do_send(accel_comm_t *c, const ax_op_t *op)
 {
-    ax_message_t what = {dest, tag, (uint32_t)dtype, count, 0};
+    const accel_outgoing_t *s = &op->going;
+    ax_message_t what = {s->dest, s->tag, (uint32_t)s->dtype, s->count, 0};
     exchange_t e = {.send = &what};
-    accel_status_t st = ax_begin(c);
+    accel_status_t st = check(c, "destination", s->data, &what);
 
-    if (st != ACCEL_OK)
-        return st;
-    if ((st = check(c, "destination", data, &what)) == ACCEL_OK)
-        st = call(c, AX_CALL_SEND, &e, data);
-    return ax_end(c, st);
+    return st == ACCEL_OK ? call(c, AX_CALL_SEND, &e, s->data) : st;
 }
 
-accel_status_t accel_comm_recv(accel_comm_t *c, void *data, size_t count,
-                               accel_dtype_t dtype, int source, int tag)
+accel_status_t ax_do_recv(accel_comm_t *c, const ax_op_t *op)
 {
-    ax_message_t what = {source, tag, (uint32_t)dtype, count, 0};
-    exchange_t e = {.recv = &what, .to = data};
-    accel_status_t st = ax_begin(c);
+    const accel_incoming_t *r = &op->coming;
+    ax_message_t what = {r->source, r->tag, (uint32_t)r->dtype, r->count, 0};
+    exchange_t e = {.recv = &what, .to = r->data};
+    accel_status_t st = check(c, "source", r->data, &what);
 
-    if (st != ACCEL_OK)
-        return st;
-    if ((st = check(c, "source", data, &what)) == ACCEL_OK)
-        st = call(c, AX_CALL_RECV, &e, NULL);
-    return ax_end(c, st);
+    return st == ACCEL_OK ? call(c, AX_CALL_RECV, &e, NULL) : st;
 }
 
-accel_status_t accel_comm_sendrecv(accel_comm_t *c,
-                                   const accel_outgoing_t *send,
-                                   const accel_incoming_t *recv)
+accel_status_t ax_do_sendrecv(accel_comm_t *c, const ax_op_t *op)
 {
-    accel_status_t st = ax_begin(c);
+    const accel_outgoing_t *s = &op->going;
+    const accel_incoming_t *r = &op->coming;
+    ax_message_t out = {s->dest, s->tag, (uint32_t)s->dtype, s->count, 0};
+    ax_message_t in = {r->source, r->tag, (uint32_t)r->dtype, r->count, 0};
+    exchange_t e = {.send = &out, .recv = &in, .to = r->data};
+    accel_status_t st = check(c, "destination", s->data, &out);
 
-    if (st != ACCEL_OK)
-        return st;
-    if (!send || !recv)
-        return ax_end(c, ax_fail(ACCEL_ERR_ARG, "comm: nothing to %s (NULL)",
-                                 send ? "receive" : "send"));
-    ax_message_t out = {send->dest, send->tag, (uint32_t)send->dtype,
-                        send->count, 0};
-    ax_message_t in = {recv->source, recv->tag, (uint32_t)recv->dtype,
-                       recv->count, 0};
-    exchange_t e = {.send = &out, .recv = &in, .to = recv->data};
-    st = check(c, "destination", send->data, &out);
     if (st == ACCEL_OK)
-        st = check(c, "source", recv->data, &in);
+        st = check(c, "source", r->data, &in);
     if (st == ACCEL_OK)
-        st = ax_check_buffers(send->data, (size_t)out.bytes, recv->data,
+        st = ax_check_buffers(s->data, (size_t)out.bytes, r->data,
                               (size_t)in.bytes, NULL);
-    if (st == ACCEL_OK)
-        st = call(c, AX_CALL_SENDRECV, &e, send->data);
-    return ax_end(c, st);
+    return st == ACCEL_OK ? call(c, AX_CALL_SENDRECV, &e, s->data) : st;
 }
 
 /* ---- for the others ---------------------------------------------------------

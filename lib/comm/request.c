@@ -245,6 +245,8 @@ static accel_status_t refuse(accel_comm_t *c, const ax_op_t *op,
 {
     accel_error_t error;
 
+    if (op->between_two)
+        return mine; /* the other one will wait for it */
     ax_error_get(&error);
     ax_queue_drain(c);
     if (c->failed) {

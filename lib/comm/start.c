@@ -237,3 +237,49 @@ accel_status_t accel_comm_alltoallv_start(accel_comm_t *c, const void *send,
                             .dtype = dtype},
                  out);
 }
+
+/* ---- from rank to rank ------------------------------------------------------
+ */
+
+accel_status_t accel_comm_send_start(accel_comm_t *c, const void *data,
+                                     size_t count, accel_dtype_t dtype,
+                                     int dest, int tag, accel_request_t **out)
+{
+    return start(__func__, c,
+                 &(ax_op_t){.run = ax_do_send,
+                            .kind = AX_CALL_SEND,
+                            .between_two = true,
+                            .going = {data, count, dtype, dest, tag}},
+                 out);
+}
+
+accel_status_t accel_comm_recv_start(accel_comm_t *c, void *data, size_t count,
+                                     accel_dtype_t dtype, int source, int tag,
+                                     accel_request_t **out)
+{
+    return start(__func__, c,
+                 &(ax_op_t){.run = ax_do_recv,
+                            .kind = AX_CALL_RECV,
+                            .between_two = true,
+                            .coming = {data, count, dtype, source, tag}},
+                 out);
+}
+
+accel_status_t accel_comm_sendrecv_start(accel_comm_t *c,
+                                         const accel_outgoing_t *send,
+                                         const accel_incoming_t *recv,
+                                         accel_request_t **out)
+{
+    if (out)
+        *out = NULL;
+    if (c && (!send || !recv))
+        return ax_fail(ACCEL_ERR_ARG, "comm: nothing to %s (NULL)",
+                       send ? "receive" : "send");
+    ax_op_t op = {
+        .run = ax_do_sendrecv, .kind = AX_CALL_SENDRECV, .between_two = true};
+    if (send)
+        op.going = *send;
+    if (recv)
+        op.coming = *recv;
+    return start(__func__, c, &op, out);
+}

@@ -138,6 +138,12 @@ static int take_nothing(void *context, const void *data, size_t bytes,
     X(accel_comm_alltoallv, comm, (NULL, NULL, NULL, NULL, NULL, ACCEL_F32))   \
     X(accel_comm_alltoallv_start, comm,                                        \
       (NULL, NULL, NULL, NULL, NULL, ACCEL_F32, &request))                     \
+    X(accel_comm_send, comm, (NULL, NULL, 1, ACCEL_F32, 0, 0))                 \
+    X(accel_comm_send_start, comm, (NULL, NULL, 1, ACCEL_F32, 0, 0, &request)) \
+    X(accel_comm_recv, comm, (NULL, NULL, 1, ACCEL_F32, 0, 0))                 \
+    X(accel_comm_recv_start, comm, (NULL, NULL, 1, ACCEL_F32, 0, 0, &request)) \
+    X(accel_comm_sendrecv, comm, (NULL, NULL, NULL))                           \
+    X(accel_comm_sendrecv_start, comm, (NULL, NULL, NULL, &request))           \
     X(accel_comm_split, comm, (NULL, 0, 0, &part))                             \
     X(accel_comm_split_node, comm, (NULL, &part))                              \
     X(accel_comm_split_across, comm, (NULL, &part))                            \

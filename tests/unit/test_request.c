@@ -180,6 +180,68 @@ static void tables_are_copied(void **state)
     on_both(&w);
 }
 
+/* ---- from rank to rank ------------------------------------------------------
+ */
+
+/* Round a ring, some started, some called; then a message that waits in the
+ * queue for another one. */
+static void messages(rank_of_t *me)
+{
+    int size = me->world->size, next = (me->rank + 1) % size;
+    int before = (me->rank + size - 1) % size;
+    int x = me->rank, y = -1, z = 1;
+    accel_request_t *reqs[3] = {NULL};
+
+    for (int i = 0; i < 12; i++) {
+        accel_outgoing_t out = {&x, 1, ACCEL_I32, next, i};
+        accel_incoming_t in = {&y, 1, ACCEL_I32, before, i};
+        if ((i + me->rank) % 3) {
+            CHECK(accel_comm_sendrecv_start(me->comm, &out, &in, &reqs[0]) ==
+                  ACCEL_OK);
+            out = (accel_outgoing_t){0}; /* what it says was copied */
+            in = (accel_incoming_t){0};
+            CHECK(accel_request_wait(&reqs[0]) == ACCEL_OK);
+        } else {
+            CHECK(accel_comm_sendrecv(me->comm, &out, &in) == ACCEL_OK);
+        }
+        x = y;
+    }
+    CHECK(x == (me->rank + 12 * (size - 1)) % size);
+    x = me->rank;
+    if (me->rank == 0) {
+        CHECK(accel_comm_send_start(me->comm, &x, 1, ACCEL_I32, 1, 7,
+                                    &reqs[0]) == ACCEL_OK);
+        CHECK(accel_comm_recv_start(me->comm, &y, 1, ACCEL_I32, 1, 8,
+                                    &reqs[1]) == ACCEL_OK);
+    } else if (me->rank == 1) {
+        CHECK(accel_comm_recv_start(me->comm, &y, 1, ACCEL_I32, 0, 7,
+                                    &reqs[0]) == ACCEL_OK);
+        CHECK(accel_comm_send_start(me->comm, &x, 1, ACCEL_I32, 0, 8,
+                                    &reqs[1]) == ACCEL_OK);
+    }
+    CHECK(start_sum(me, &z, &reqs[2]) == ACCEL_OK);
+    CHECK(accel_request_wait_all(reqs, 3) == ACCEL_OK);
+    CHECK(z == size && (me->rank > 1 || y == 1 - me->rank));
+    /* what this rank does wrong is its own matter */
+    CHECK(accel_comm_send_start(me->comm, &x, 1, ACCEL_I32, 0, 1, NULL) ==
+          ACCEL_ERR_ARG);
+    CHECK(accel_comm_sendrecv_start(me->comm, NULL, NULL, &reqs[0]) ==
+              ACCEL_ERR_ARG &&
+          !reqs[0]);
+    CHECK(accel_comm_recv_start(me->comm, &x, 1, ACCEL_I32, 77, 1, &reqs[0]) ==
+          ACCEL_OK);
+    CHECK(accel_request_wait(&reqs[0]) == ACCEL_ERR_ARG);
+    CHECK(accel_comm_barrier(me->comm) == ACCEL_OK);
+}
+
+static void messages_are_started_as_well(void **state)
+{
+    struct world w = {.size = 4, .run = messages};
+
+    (void)state;
+    on_both(&w);
+}
+
 /* ---- any and all ------------------------------------------------------------
  */
 
@@ -558,6 +620,7 @@ int main(void)
         cmocka_unit_test(starts_match_calls),
         cmocka_unit_test(communicators_go_on_beside_each_other),
         cmocka_unit_test(tables_are_copied),
+        cmocka_unit_test(messages_are_started_as_well),
         cmocka_unit_test(any_and_all_pass_over_null),
         cmocka_unit_test(errors_come_with_the_request),
         cmocka_unit_test(all_hear_of_what_was_not_started),
