@@ -108,6 +108,11 @@ n1: net: ucx: ucp_ep_create: "* && $output != *[Ss]"ignal"* ]] || {
     }
 }
 
+@test "sixteen ranks on few cores make progress" {
+    run on 16 1 "$comm" rounds 200
+    [[ $status -eq 0 && $output == *"ok: 16 ranks"* ]]
+}
+
 @test "a rank that is killed is named by all others" {
     local nodes dead
     for nodes in 1 2 4; do

@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -229,6 +230,76 @@ static void the_file_grows_and_shrinks(void **state)
     assert_non_null(strstr(accel_last_error()->text, "are left on this node"));
     assert_int_equal(ax_seg_grow(j.seg, SIZE_MAX), ACCEL_ERR_NOMEM);
     end_joining(&j, 1);
+}
+
+struct sleeper {
+    ax_seg_t *seg;
+    _Atomic int asleep;
+};
+
+static void *sleep_main(void *arg)
+{
+    struct sleeper *s = arg;
+    uint32_t bell = ax_bell_begin(s->seg);
+
+    atomic_store(&s->asleep, 1);
+    ax_bell_wait(s->seg, bell, UINT64_C(600000000000));
+    ax_bell_end(s->seg);
+    return NULL;
+}
+
+/* Rung before or after it really sleeps; where nobody does nothing happens. */
+static void who_sleeps_is_woken(void **state)
+{
+    struct joiner j;
+    ax_meet_point_t point;
+    pthread_t thread;
+
+    (void)state;
+    prepare(&j, 1, &point, 10);
+    join_from(&j, 0, 1);
+    assert_int_equal(j.status, ACCEL_OK);
+    ax_bell_ring(j.seg);
+    assert_int_equal(atomic_load(&j.seg->head->bell), 0);
+    for (int i = 0; i < 200; i++) {
+        struct sleeper s = {.seg = j.seg};
+        assert_int_equal(pthread_create(&thread, NULL, sleep_main, &s), 0);
+        while (!atomic_load(&s.asleep))
+            sched_yield();
+        if (i % 2)
+            usleep(1000);
+        ax_bell_ring(j.seg);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+    }
+    assert_int_equal(atomic_load(&j.seg->head->bell), 200);
+    assert_int_equal(atomic_load(&j.seg->head->sleepers), 0);
+    end_joining(&j, 1);
+}
+
+static void a_call_is_packed_whole(void **state)
+{
+    const ax_call_t call = {.count = UINT64_MAX - 1,
+                            .root = -3,
+                            .status = ACCEL_ERR_ARG,
+                            .kind = 255,
+                            .dtype = 12,
+                            .op = 200,
+                            .where = 129,
+                            .block = UINT32_MAX};
+    uint64_t signs[AX_SEG_SIGNS];
+
+    (void)state;
+    ax_sign(&call, signs);
+    ax_call_t back = ax_unsign(signs);
+    assert_int_equal(back.count, call.count);
+    assert_int_equal(back.root, call.root);
+    assert_int_equal(back.status, call.status);
+    assert_int_equal(back.kind, call.kind);
+    assert_int_equal(ax_sign_kind(signs), call.kind);
+    assert_int_equal(back.dtype, call.dtype);
+    assert_int_equal(back.op, call.op);
+    assert_int_equal(back.where, call.where);
+    assert_int_equal(back.block, call.block);
 }
 
 static void a_limit_of_files_is_an_error(void **state)
@@ -464,6 +535,8 @@ int main(void)
         cmocka_unit_test(too_much_is_refused_on_all),
         cmocka_unit_test(the_file_grows_and_shrinks),
         cmocka_unit_test(a_limit_of_files_is_an_error),
+        cmocka_unit_test(who_sleeps_is_woken),
+        cmocka_unit_test(a_call_is_packed_whole),
         cmocka_unit_test(deaths_are_seen),
         cmocka_unit_test(open_files_are_asked_for),
         cmocka_unit_test(modules_that_do_not_fit_are_refused),
