@@ -27,6 +27,8 @@ static void everywhere(rank_fn run, int least, int most, const char *spec)
         for (size_t i = 0; i < ARRAY_SIZE(layouts); i++) {
             struct world w = {
                 .size = size, .nodes = layouts[i], .spec = spec, .run = run};
+            if (i > 1 && size < 3)
+                continue; /* the same as the one before */
             if (i && !WITH_UCX)
                 print_message("%d ranks, layout %zu: not without UCX: %s\n",
                               size, i, WHY_NOT);
@@ -341,8 +343,8 @@ static void too_late(rank_of_t *me)
     if (me->rank == 0) {
         CHECK(accel_comm_send(me->comm, x, 2000, ACCEL_F32, 1, 3) ==
               ACCEL_ERR_TIMEOUT);
-        CHECK(strstr(text, "waited 1 s in send for rank 1 on ") != NULL);
-        CHECK(strstr(text, "timeout=1") != NULL);
+        CHECK(strstr(text, "waited 3 s in send for rank 1 on ") != NULL);
+        CHECK(strstr(text, "timeout=3") != NULL);
     }
     wait_for_world(me);
     CHECK(accel_comm_recv(me->comm, x, 2000, ACCEL_F32, 0, 3) != ACCEL_OK);
@@ -357,7 +359,7 @@ static void nothing_comes(rank_of_t *me)
     if (me->rank == 1) {
         CHECK(accel_comm_recv(me->comm, &x, 1, ACCEL_F32, 0, 3) ==
               ACCEL_ERR_TIMEOUT);
-        CHECK(strstr(text, "waited 1 s in receive for rank 0 on a") != NULL);
+        CHECK(strstr(text, "waited 3 s in receive for rank 0 on a") != NULL);
     }
     wait_for_world(me);
 }
@@ -381,8 +383,8 @@ static void the_other_leaves(rank_of_t *me)
 static void waits_end(void **state)
 {
     (void)state;
-    everywhere(too_late, 2, 2, "timeout=1");
-    everywhere(nothing_comes, 2, 2, "timeout=1");
+    everywhere(too_late, 2, 2, "timeout=3");
+    everywhere(nothing_comes, 2, 2, "timeout=3");
     everywhere(the_other_leaves, 2, 2, "timeout=60");
 }
 
