@@ -1,9 +1,9 @@
 /*
  * HDF5: the index of a dataset's chunks, read by ourselves. HDF5 1.10 finds
  * the place of one chunk by walking through all, so that asking for a million
- * of them takes hours. Indices of the usual kind, a B-tree of version 1, are
- * walked once here; what the file says is believed only as far as it agrees
- * with itself and with the library, else the library reads the chunks.
+ * of them takes hours; and what it reads, it takes for as long as a chunk must
+ * be. Indices of the usual kind, a B-tree of version 1, are walked once here,
+ * and must hold what the dataset says of itself.
  */
 #include "hdf5_priv.h"
 
@@ -27,6 +27,7 @@ typedef struct block {
 
 typedef struct header {
     const ax_file_t *file;
+    uint64_t base; /* of all addresses */
     int version;
     size_t message; /* bytes before the data of a message */
     block_t blocks[BLOCKS_MAX];
@@ -46,7 +47,7 @@ static bool first_block(header_t *o, uint64_t at)
     unsigned char b[64];
     size_t used = 6;
 
-    if (!get(o->file, at, b, sizeof b))
+    if (!get(o->file, o->base + at, b, sizeof b))
         return false;
     if (b[0] == 1) {
         o->version = 1;
@@ -104,7 +105,7 @@ static bool take_block(header_t *o, const block_t *b)
 {
     unsigned char *all =
         b->bytes <= BLOCK_MAX ? malloc((size_t)b->bytes + 1) : NULL;
-    bool good = all && get(o->file, b->at, all, (size_t)b->bytes);
+    bool good = all && get(o->file, o->base + b->at, all, (size_t)b->bytes);
     size_t at = 0, size_at = o->version == 1 ? 2 : 1;
 
     while (good && b->bytes - at >= o->message) {
@@ -118,10 +119,10 @@ static bool take_block(header_t *o, const block_t *b)
     return good;
 }
 
-static bool find_root(const ax_file_t *file, uint64_t object, int rank,
-                      uint64_t *root)
+static bool find_root(const ax_file_t *file, uint64_t object,
+                      const ax_walk_t *what, uint64_t *root)
 {
-    header_t o = {.file = file, .rank = rank};
+    header_t o = {.file = file, .base = what->base, .rank = what->rank};
     bool good = first_block(&o, object);
 
     for (size_t i = 0; good && i < o.nblocks && !o.root; i++) {
@@ -145,20 +146,45 @@ typedef struct tree {
     uint64_t nnodes, nbelow;
 } tree_t;
 
-/* An entry of the lowest level: size, filters left out, first element, place.
- * Space of a chunk that was dropped may still be in the index. */
+/* Which chunk this is, of all in the order of their elements. */
+static bool find_number(const ax_walk_t *what, const unsigned char *first,
+                        uint64_t *number)
+{
+    uint64_t n = 0;
+
+    for (int d = 0; d < what->rank; d++, first += 8) {
+        uint64_t at = ax_le(first, 8) / what->chunk[d];
+        if (ax_le(first, 8) % what->chunk[d] != 0 || at >= what->grid[d])
+            return false;
+        n = n * what->grid[d] + at;
+    }
+    *number = n;
+    return true;
+}
+
+/* What is stored unpacked must be as long as it is in memory: HDF5 1.10 would
+ * read on behind it. */
+static bool right_size(const ax_walk_t *what, uint64_t bytes, unsigned left_out)
+{
+    if (left_out & ~what->filters)
+        return false;
+    if (what->deflate & ~left_out)
+        return bytes > 0;
+    return bytes == what->chunk_bytes + (what->checksum & ~left_out ? 4 : 0);
+}
+
+/* An entry of the lowest level: size, filters left out, first element, and
+ * behind them the place. */
 static bool take_chunk(tree_t *t, const unsigned char *key)
 {
-    uint64_t place = ax_le(key + t->key, 8), first = ax_le(key + 8, 8);
-    uint64_t i = first / t->what->per;
+    const ax_walk_t *what = t->what;
+    uint64_t bytes = ax_le(key, 4), place = ax_le(key + t->key, 8), i;
+    uint64_t end = t->file->bytes - what->base;
 
-    for (int d = 1; d < t->what->rank; d++)
-        if (ax_le(key + 8 + 8 * (size_t)d, 8) != 0)
-            return false;
-    if (first % t->what->per != 0 || i >= t->what->nchunks ||
-        t->chunk[i] != 0 || ax_le(key, 4) != t->what->chunk_bytes ||
-        ax_le(key + 4, 4) != 0 || place == 0 || place > t->file->bytes ||
-        t->what->chunk_bytes > t->file->bytes - place)
+    if (!find_number(what, key + 8, &i) || i >= what->nchunks ||
+        t->chunk[i] != 0 ||
+        !right_size(what, bytes, (unsigned)ax_le(key + 4, 4)) || place == 0 ||
+        place > end || bytes > end - place)
         return false;
     t->chunk[i] = place;
     t->found++;
@@ -188,14 +214,16 @@ static bool take_node(tree_t *t, uint64_t at, int *level)
     size_t used, bytes;
     bool good;
 
-    if (!get(t->file, at, b, sizeof b) || memcmp(b, "TREE\1", 5) != 0 ||
-        (*level >= 0 && b[5] != *level) || b[5] > LEVELS_MAX)
+    if (!get(t->file, t->what->base + at, b, sizeof b) ||
+        memcmp(b, "TREE\1", 5) != 0 || (*level >= 0 && b[5] != *level) ||
+        b[5] > LEVELS_MAX)
         return false;
     *level = b[5];
     used = (size_t)ax_le(b + 6, 2);
     bytes = used * (t->key + 8);
     entries = used ? malloc(bytes) : NULL;
-    good = entries && get(t->file, at + sizeof b, entries, bytes) &&
+    good = entries &&
+           get(t->file, t->what->base + at + sizeof b, entries, bytes) &&
            take_entries(t, entries, used, *level);
     free(entries);
     return good;
@@ -219,8 +247,8 @@ static bool walk(tree_t *t, uint64_t root)
     return good && t->found == t->what->nchunks;
 }
 
-bool ax_hdf5_walk(const ax_file_t *file, uint64_t object, const ax_walk_t *what,
-                  uint64_t *chunk)
+ax_walked_t ax_hdf5_walk(const ax_file_t *file, uint64_t object,
+                         const ax_walk_t *what, uint64_t *chunk)
 {
     tree_t t = {.file = file,
                 .what = what,
@@ -228,29 +256,17 @@ bool ax_hdf5_walk(const ax_file_t *file, uint64_t object, const ax_walk_t *what,
                 .key = 8 + 8 * ((size_t)what->rank + 1)};
     uint64_t root;
 
-    if (!find_root(file, object, what->rank, &root))
-        return false;
+    if (what->base > file->bytes || !find_root(file, object, what, &root))
+        return AX_WALK_OTHER;
     t.nodes = calloc((size_t)what->nchunks, sizeof *t.nodes);
     t.below = calloc((size_t)what->nchunks, sizeof *t.below);
     bool good = t.nodes && t.below && walk(&t, root);
     free(t.nodes);
     free(t.below);
-    return good;
+    return good ? AX_WALK_FOUND : AX_WALK_DAMAGED;
 }
 
-/* The library, which is slow with others, finds the first chunk at once. */
-static bool library_agrees(const ax_chunking_t *k, const uint64_t *chunk)
-{
-    hsize_t first[AX_DIMS + 1] = {0}, bytes = 0;
-    haddr_t place = HADDR_UNDEF;
-    unsigned mask = 1;
-
-    return H5Dget_chunk_info_by_coord(k->id, first, &mask, &place, &bytes) >=
-               0 &&
-           place == chunk[0] && mask == 0;
-}
-
-/* Numbers of eight bytes, and no room before the file's own. */
+/* Numbers of eight bytes? */
 static bool usual_file(const ax_hdf5_t *h)
 {
     hid_t fcpl = H5Fget_create_plist(h->id);
@@ -262,16 +278,12 @@ static bool usual_file(const ax_hdf5_t *h)
     return good && address == 8 && length == 8;
 }
 
-bool ax_hdf5_index(const ax_hdf5_t *h, const ax_chunking_t *k,
-                   uint64_t chunk_bytes, uint64_t nchunks, uint64_t *chunk)
+ax_walked_t ax_hdf5_index(const ax_hdf5_t *h, hid_t id, const ax_walk_t *what,
+                          uint64_t *chunk)
 {
-    ax_walk_t what = {.rank = k->rank,
-                      .per = k->chunk[0],
-                      .chunk_bytes = chunk_bytes,
-                      .nchunks = nchunks};
     H5O_info_t about;
 
-    return usual_file(h) && H5Oget_info(k->id, &about) >= 0 &&
-           ax_hdf5_walk(&h->file, about.addr, &what, chunk) &&
-           library_agrees(k, chunk);
+    if (!usual_file(h) || H5Oget_info(id, &about) < 0)
+        return AX_WALK_OTHER;
+    return ax_hdf5_walk(&h->file, about.addr, what, chunk);
 }

@@ -74,7 +74,8 @@ static accel_status_t find_type(hid_t type, const char *where,
 
 /* ---- layout -------------------------------------------------------------- */
 
-static accel_status_t check_filters(hid_t dcpl, const char *where, int *n)
+static accel_status_t check_filters(hid_t dcpl, const char *where,
+                                    ax_walk_t *what, int *n)
 {
     *n = H5Pget_nfilters(dcpl);
     for (int i = 0; i < *n; i++) {
@@ -89,6 +90,9 @@ static accel_status_t check_filters(hid_t dcpl, const char *where, int *n)
                            "dataset: %s: filter %d (%.60s); deflate, shuffle "
                            "and fletcher32 are read",
                            where, (int)id, name);
+        what->filters |= 1U << i % 32;
+        what->deflate |= id == H5Z_FILTER_DEFLATE ? 1U << i % 32 : 0;
+        what->checksum |= id == H5Z_FILTER_FLETCHER32 ? 1U << i % 32 : 0;
     }
     return *n < 0 ? ax_fail(ACCEL_ERR_CORRUPT, "dataset: %s: no filters", where)
                   : ACCEL_OK;
@@ -157,55 +161,86 @@ static accel_status_t ask_for_chunk(const ax_hdf5_t *h, const ax_chunking_t *k,
     return short_file(h, where, place, bytes);
 }
 
-/* Every chunk must be there, and in the file. When there are many and their
- * index cannot be read, the library reads them. */
-static accel_status_t find_chunks(const ax_hdf5_t *h, ax_chunking_t *k,
-                                  const ax_column_t *c, const char *where,
-                                  ax_array_t *array)
+/* An index that is not read here: when it has few chunks the library is asked
+ * for each; else the library reads them. */
+static accel_status_t ask_for_chunks(const ax_hdf5_t *h, ax_chunking_t *k,
+                                     const ax_column_t *c, const char *where,
+                                     uint64_t n, uint64_t *chunk)
 {
-    uint64_t n = (c->rows + k->chunk[0] - 1) / k->chunk[0];
     accel_status_t st = ACCEL_OK;
 
-    array->per = k->chunk[0];
-    array->chunk = calloc((size_t)n, sizeof *array->chunk);
-    if (!array->chunk)
-        return ax_fail(ACCEL_ERR_NOMEM, "dataset: out of memory");
     if (n > ASK_MOST) {
-        k->plain = ax_hdf5_index(h, k, k->chunk[0] * c->bytes, n, array->chunk);
-        if (k->plain)
-            return ACCEL_OK;
+        k->plain = false;
         ax_log(AX_LOG_INFO,
                "dataset: %s: the index of its %llu chunks is of a kind that "
                "is not read here: reading goes through HDF5, by one thread",
                where, (unsigned long long)n);
-        free(array->chunk);
-        array->chunk = NULL;
+    }
+    for (uint64_t i = 0; i < n && k->plain && st == ACCEL_OK; i++)
+        st = ask_for_chunk(h, k, c, where, i, &chunk[i]);
+    return st;
+}
+
+/* Every chunk must be there, and in the file. */
+static accel_status_t find_chunks(const ax_hdf5_t *h, ax_chunking_t *k,
+                                  const ax_column_t *c, const char *where,
+                                  const ax_walk_t *what, ax_array_t *array)
+{
+    uint64_t *chunk = calloc((size_t)what->nchunks, sizeof *chunk);
+    accel_status_t st = ACCEL_OK;
+
+    if (!chunk)
+        return ax_fail(ACCEL_ERR_NOMEM, "dataset: %s: out of memory", where);
+    switch (ax_hdf5_index(h, k->id, what, chunk)) {
+    case AX_WALK_FOUND:
+        break;
+    case AX_WALK_OTHER:
+        if (k->plain)
+            st = ask_for_chunks(h, k, c, where, what->nchunks, chunk);
+        break;
+    case AX_WALK_DAMAGED:
+        st = ax_fail(ACCEL_ERR_CORRUPT,
+                     "dataset: %s: its chunks are not as long or not where "
+                     "they must be",
+                     where);
+        break;
+    }
+    if (st == ACCEL_OK && k->plain) {
+        array->per = k->chunk[0];
+        array->chunk = chunk;
         return ACCEL_OK;
     }
-    for (uint64_t i = 0; i < n && st == ACCEL_OK; i++)
-        st = ask_for_chunk(h, k, c, where, i, &array->chunk[i]);
+    free(chunk);
     return st;
 }
 
 /* There must be as many as the extents say; which also bounds the memory for
  * their places by the size of the file. */
-static accel_status_t count_chunks(const ax_chunking_t *k, const char *where)
+static accel_status_t count_chunks(const ax_chunking_t *k, const ax_column_t *c,
+                                   const char *where, ax_walk_t *what)
 {
-    hsize_t want = 1, have = 0;
+    hsize_t have = 0;
 
-    for (int d = 0; d < k->rank; d++)
-        if (__builtin_mul_overflow(want,
-                                   k->dims[d] / k->chunk[d] +
-                                       (k->dims[d] % k->chunk[d] != 0),
-                                   &want))
+    what->rank = k->rank;
+    what->nchunks = 1;
+    what->chunk_bytes = accel_dtype_size(c->dtype);
+    for (int d = 0; d < k->rank; d++) {
+        what->chunk[d] = k->chunk[d];
+        what->grid[d] =
+            k->dims[d] / k->chunk[d] + (k->dims[d] % k->chunk[d] != 0);
+        if (__builtin_mul_overflow(what->nchunks, what->grid[d],
+                                   &what->nchunks) ||
+            __builtin_mul_overflow(what->chunk_bytes, what->chunk[d],
+                                   &what->chunk_bytes))
             return never_written(where);
+    }
     hid_t space = H5Dget_space(k->id);
     herr_t wrong = H5Dget_num_chunks(k->id, space, &have);
     H5Sclose(space);
     if (wrong < 0)
         return ax_hdf5_failed(ACCEL_ERR_CORRUPT, where,
                               "cannot count the chunks");
-    return have < want ? never_written(where) : ACCEL_OK;
+    return have < what->nchunks ? never_written(where) : ACCEL_OK;
 }
 
 static accel_status_t chunked(const ax_hdf5_t *h, hid_t dcpl, ax_chunking_t *k,
@@ -215,7 +250,8 @@ static accel_status_t chunked(const ax_hdf5_t *h, hid_t dcpl, ax_chunking_t *k,
     hid_t fcpl = H5Fget_create_plist(h->id);
     hsize_t user = 1;
     int filters = 0;
-    accel_status_t st = check_filters(dcpl, where, &filters);
+    ax_walk_t what = {0};
+    accel_status_t st = check_filters(dcpl, where, &what, &filters);
 
     /* The library's versions differ in whether a user block counts. */
     H5Pget_userblock(fcpl, &user);
@@ -224,13 +260,14 @@ static accel_status_t chunked(const ax_hdf5_t *h, hid_t dcpl, ax_chunking_t *k,
         return st;
     if (H5Pget_chunk(dcpl, k->rank, k->chunk) != k->rank)
         return ax_hdf5_failed(ACCEL_ERR_CORRUPT, where, "has no chunks");
+    what.base = user;
     k->plain = filters == 0 && user == 0;
     for (int d = 1; d < k->rank; d++)
         k->plain = k->plain && k->chunk[d] == k->dims[d];
     if (c->rows == 0)
         return ACCEL_OK;
-    st = count_chunks(k, where);
-    return st == ACCEL_OK && k->plain ? find_chunks(h, k, c, where, array) : st;
+    st = count_chunks(k, c, where, &what);
+    return st == ACCEL_OK ? find_chunks(h, k, c, where, &what, array) : st;
 }
 
 /* Declared sizes that little is stored for would fill memory from nothing. */

@@ -47,22 +47,31 @@ accel_status_t ax_hdf5_examine(const ax_hdf5_t *h, const char *where,
 /* What an index is expected to hold. */
 typedef struct ax_walk {
     int rank;
-    uint64_t per; /* rows of a chunk */
-    uint64_t chunk_bytes, nchunks;
+    uint64_t chunk[AX_DIMS + 1]; /* extents of one */
+    uint64_t grid[AX_DIMS + 1];  /* and how many there are */
+    uint64_t nchunks;            /* in all */
+    uint64_t chunk_bytes;        /* in memory */
+    uint64_t base;               /* of the file's addresses */
+    unsigned filters;            /* a bit for each that there is */
+    unsigned deflate, checksum;  /* the bits of these; 0: none */
 } ax_walk_t;
 
-/* hdf5_index.c: through the index of the dataset whose header is at byte
- * `object`; as ax_hdf5_index(), without the library. */
-bool ax_hdf5_walk(const ax_file_t *file, uint64_t object, const ax_walk_t *what,
-                  uint64_t *chunk);
+typedef enum ax_walked {
+    AX_WALK_FOUND,   /* every chunk is there, as long as it must be */
+    AX_WALK_OTHER,   /* the index is of another kind */
+    AX_WALK_DAMAGED, /* it does not hold what it must */
+} ax_walked_t;
 
 /*
- * Where each of `nchunks` chunks begins, found in the file's own
- * index; `chunk` is zero before. Each is `chunk_bytes` long, whole samples of
- * the dataset k->id without a filter. False: the index is of another kind, or
- * there is something about it; `chunk` is then of no use.
+ * hdf5_index.c: where each chunk begins, found in the index of the dataset
+ * whose header is at byte `object`, without the library; `chunk` has room for
+ * all, and is zero before.
  */
-bool ax_hdf5_index(const ax_hdf5_t *h, const ax_chunking_t *k,
-                   uint64_t chunk_bytes, uint64_t nchunks, uint64_t *chunk);
+ax_walked_t ax_hdf5_walk(const ax_file_t *file, uint64_t object,
+                         const ax_walk_t *what, uint64_t *chunk);
+
+/* The same for the dataset `id`. */
+ax_walked_t ax_hdf5_index(const ax_hdf5_t *h, hid_t id, const ax_walk_t *what,
+                          uint64_t *chunk);
 
 #endif

@@ -240,8 +240,8 @@ static void many_chunks_are_found(void **state)
     }
 }
 
-/* An index that is not as it should be is left to the library: whatever it
- * says, what is read is what was written, or an error. */
+/* An index that is not as it should be is an error, or what is read is what
+ * was written. */
 static void damaged_indices_do_no_harm(void **state)
 {
     static unsigned char all[1 << 22];
@@ -276,6 +276,34 @@ static void damaged_indices_do_no_harm(void **state)
         nodes++;
     }
     assert_true(nodes > 100);
+}
+
+/* A stored size that is less than the chunk's, which HDF5 1.10 would read on
+ * behind; also where the library does the reading. */
+static void short_chunks_are_refused(void **state)
+{
+    static const how_t how[] = {
+        {.chunk = {7, WIDE}},
+        {.chunk = {7, 4}},
+        {.chunk = {7, WIDE}, .shuffle = true},
+        {.chunk = {7, WIDE}, .shuffle = true, .checksum = true},
+    };
+    static unsigned char all[1 << 16];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(how); i++) {
+        FILE *f = fopen(write_values("a.h5", &how[i]), "r");
+        bytes_t b = {all, fread(all, 1, sizeof all, f)};
+        size_t at = 0;
+        fclose(f);
+        while (memcmp(all + at, "TREE\1", 5) != 0)
+            assert_true(++at + 64 < b.count);
+        assert_true(ax_le(all + at + 24, 4) >= 7 * 4 * sizeof(float));
+        accel_dataset_destroy(open_good(write_some("b.h5", &b, b.count), NULL));
+        put_le(&b, at + 24, 0, 4);
+        refuse(write_some("b.h5", &b, b.count), NULL, ACCEL_ERR_CORRUPT,
+               "not as long");
+    }
 }
 
 /* ---- what is refused ------------------------------------------------------
@@ -597,6 +625,7 @@ int main(void)
         cmocka_unit_test(fields_are_chosen_by_path),
         cmocka_unit_test(many_chunks_are_found),
         cmocka_unit_test(damaged_indices_do_no_harm),
+        cmocka_unit_test(short_chunks_are_refused),
         cmocka_unit_test(several_files_are_one_after_the_other),
         cmocka_unit_test(each_type_has_its_name),
         cmocka_unit_test(wrong_types_are_refused),
