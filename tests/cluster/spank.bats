@@ -139,7 +139,7 @@ END
         $c --accel=help </dev/null || echo "$c ended with $?"; done'
     [ "$status" -eq 0 ]
     [ "$(grep -c '^--accel=\[PRECISION\]' <<<"$output")" -eq 3 ]
-    ! grep 'ended with' <<<"$output"
+    run ! grep 'ended with' <<<"$output"
     # that of a script's program is its own
     printf '#!/bin/sh\necho "got $1"\n' >job.sh
     run "$with" -N 1 sh -c 'sbatch -W -o out job.sh --accel=help; cat out'
