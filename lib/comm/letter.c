@@ -180,7 +180,8 @@ accel_status_t ax_letter_take(accel_comm_t *c, ax_inbound_t *in)
     accel_status_t st;
 
     if (in->data) {
-        memcpy(in->to, in->data, in->what.bytes);
+        if (in->what.bytes) /* else there may be no place for it */
+            memcpy(in->to, in->data, in->what.bytes);
         in->got = in->what.bytes;
         return answer(c, in);
     }
