@@ -214,6 +214,8 @@ static void case_until_told(void)
     uint64_t first = accel_steps(accel);
     while (!accel_should_stop(accel)) {
         train_until(accel_steps(accel) + 1);
+        if (accel_steps(accel) == first + 1)
+            accel_printf(accel, "under way\n");
         nanosleep(&pause, NULL);
         /* A run that was resumed has shown what it should. */
         if (first > 0 && accel_steps(accel) == first + 3)
