@@ -143,9 +143,9 @@ is_under_way() {
 
 @test "SIGTERM to mpirun: the same" {
     local spec="checkpoint=$PWD/ckpt,resume=auto"
-    # It kills after a second or so what has not ended: a save takes longer
-    # where much else is going on.
-    timeout 120 mpirun --mca odls_base_sigkill_timeout 60 -n 2 "$program" \
+    # It kills after a second or so what has not ended, and a save takes longer
+    # where much else is going on. It sleeps for all of this time, twice.
+    timeout 120 mpirun --mca odls_base_sigkill_timeout 6 -n 2 "$program" \
         until_told . 0 "$spec" >first 2>err &
     is_under_way first
     kill -TERM "$!" # timeout passes it on
