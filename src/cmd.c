@@ -46,7 +46,8 @@ bool cmd_standard_files(bool *silent)
 
     *silent = fcntl(STDOUT_FILENO, F_GETFD) < 0;
     do {
-        fd = open("/dev/null", O_RDWR);
+        /* not to be written to: output that is lost must be an error */
+        fd = open("/dev/null", O_RDONLY);
         if (fd < 0) {
             fprintf(stderr, "accel: /dev/null: %s\n", strerror(errno));
             return false;

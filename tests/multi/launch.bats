@@ -207,6 +207,11 @@ TALK
     # closed descriptors do not become pipes
     launch -n 2 sh -c 'echo fine >&2' <&- >&- 2>"$dir/err"
     [ "$(grep -cx fine "$dir/err")" -eq 2 ]
+    # and what is written where nothing is open is not lost in silence
+    rc=0
+    launch -n 2 echo lost >&- 2>"$dir/err" || rc=$?
+    [ "$rc" -eq 1 ]
+    grep -q "cannot write the ranks' output: Bad file descriptor" "$dir/err"
 }
 
 # Each kind of shell: one runs the last command in its own place, the other
