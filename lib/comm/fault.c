@@ -262,6 +262,9 @@ accel_status_t ax_raise_late(accel_comm_t *c, const ax_wait_t *wait)
     else
         ax_append(text, sizeof text, "%s, which waits for other nodes",
                   ax_who(c, ax_rank_here(c, 0), who, sizeof who));
+    /* they came while this text was written */
+    if (text[strlen(text) - 1] == ' ')
+        ax_append(text, sizeof text, "ranks that came too late");
     append_who_waits(c, -1, text, sizeof text);
     ax_append(text, sizeof text, "; setting timeout=%llu",
               (unsigned long long)(c->timeout_ns / 1000000000u));

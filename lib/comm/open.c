@@ -27,7 +27,11 @@ static accel_status_t prepare(ax_opening_t *o, struct record *record)
     accel_status_t st;
 
     *record = (struct record){.version = RECORD_VERSION};
-    st = ax_meet_listen(ax_is_leader(c), &record->point, &o->listen_fd);
+    /* Now, while a rank that has too few can still tell the others; local
+     * rank 0 holds a socket and a pidfd for each rank at one time. */
+    st = ax_files_needed(3 * c->local_size);
+    if (st == ACCEL_OK)
+        st = ax_meet_listen(ax_is_leader(c), &record->point, &o->listen_fd);
     if (st == ACCEL_OK && c->nodes > 1)
         st =
             ax_inter_open(c, record->data, sizeof record->data, &record->bytes);

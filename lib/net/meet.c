@@ -465,11 +465,6 @@ static accel_status_t lead(const ax_seg_plan_t *plan,
 accel_status_t ax_meet(const ax_seg_plan_t *plan, const ax_meet_point_t *point,
                        int listen_fd, ax_seg_t *seg)
 {
-    /* local rank 0 holds a socket and a pidfd for each rank at one time */
-    accel_status_t st = ax_files_needed(3 * plan->ranks);
-
-    if (st != ACCEL_OK)
-        return st;
     if (plan->me != 0)
         return follow(plan, point, seg);
     return lead(plan, point, listen_fd, seg);

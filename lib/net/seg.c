@@ -494,7 +494,8 @@ accel_status_t ax_files_needed(int more)
     int next = fcntl(0, F_DUPFD, 0); /* lowest free number: how many we have */
     if (next >= 0)
         close(next);
-    rlim_t want = (rlim_t)(next < 0 ? 64 : next) + (rlim_t)more + 32;
+    rlim_t have = next < 0 ? limit.rlim_cur : (rlim_t)next; /* all are taken */
+    rlim_t want = have + (rlim_t)more + 32;
     if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < want) {
         rlim_t max = limit.rlim_max;
         limit.rlim_cur = max == RLIM_INFINITY || max > want ? want : max;

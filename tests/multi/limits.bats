@@ -99,6 +99,19 @@ with_shm() { # name how
     }
 }
 
+@test "a part for which one rank has too few open files is an error on all" {
+    local nodes rank
+    for nodes in 1 2; do
+        for rank in 0 1; do
+            run on 3 $nodes "$limits" parts $rank
+            [[ $status -eq 0 && $output == *"ok: 3 ranks"* ]] || {
+                echo "$nodes nodes, rank $rank: $output"
+                return 1
+            }
+        done
+    done
+}
+
 @test "case 53: children that end, live on, or call what is not theirs" {
     local nodes
     for nodes in 1 2; do

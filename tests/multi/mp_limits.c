@@ -3,6 +3,7 @@
  * launcher:
  *   mp_limits big BYTES  all-reduces of so many bytes, in the heap and not
  *   mp_limits forks      each rank has children meanwhile, some of which call
+ *   mp_limits parts R    rank R has too few open files for a communicator more
  *   mp_limits lines N    says N lines, and is killed without a warning
  * Rank 0 prints "ok" once; a rank that is told of an error prints it and ends
  * with status 3.
@@ -10,10 +11,12 @@
 #include "comm/comm_priv.h"
 #include <accel/train.h>
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,6 +58,24 @@ static void run_big(size_t bytes)
     sum_is_right(heap, count);
     check(accel_free(comm, heap), "accel_free");
     free(own);
+}
+
+static void run_parts(int poor)
+{
+    accel_comm_t *part = NULL;
+    int next = fcntl(0, F_DUPFD, 0);
+    rlim_t few = (rlim_t)next + 8;
+
+    close(next);
+    if (rank == poor && setrlimit(RLIMIT_NOFILE, &(struct rlimit){few, few}))
+        exit(4);
+    accel_status_t st = accel_comm_split(comm, 0, rank, &part);
+    const char *text = accel_last_error()->text;
+    if (st != ACCEL_ERR_SYS || part || !strstr(text, "open files needed")) {
+        fprintf(stderr, "rank %d: split: %d %s\n", rank, st, text);
+        exit(5);
+    }
+    check(accel_comm_barrier(comm), "barrier");
 }
 
 /* ---- children ---------------------------------------------------------------
@@ -164,6 +185,8 @@ int main(int argc, char **argv)
     size = accel_comm_size(comm);
     if (argc == 3 && strcmp(argv[1], "big") == 0)
         run_big((size_t)strtoull(argv[2], NULL, 10));
+    else if (argc == 3 && strcmp(argv[1], "parts") == 0)
+        run_parts(atoi(argv[2]));
     else if (argc == 2 && strcmp(argv[1], "forks") == 0)
         run_forks();
     else
