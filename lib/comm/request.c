@@ -145,7 +145,7 @@ static accel_status_t need_queue(accel_comm_t *c)
     c->queue = NULL;
     return ax_fail_sys(ACCEL_ERR_SYS, e,
                        "comm: no thread for started operations; see ulimit "
-                       "-u");
+                       "-u and -v");
 }
 
 void ax_queue_drain(accel_comm_t *c)

@@ -69,10 +69,13 @@ static accel_status_t detect(const char *path, accel_format_t *format)
         return st;
     *format = recognise(path, start, n);
     if (*format == ACCEL_FORMAT_AUTO)
-        return ax_fail(ACCEL_ERR_UNSUPPORTED,
-                       "dataset: %s: its first bytes are of no format that is "
-                       "known here; if you know it, set format",
-                       path);
+        return ax_fail(
+            ACCEL_ERR_UNSUPPORTED,
+            "dataset: %s: its first bytes are of no format that is "
+            "known here, and its name does not end as those of texts "
+            "do (.txt .text .jsonl .csv .tsv .lines); a program "
+            "that knows better can set the option format",
+            path);
     return ACCEL_OK;
 }
 
