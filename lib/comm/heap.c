@@ -104,6 +104,9 @@ static accel_status_t take_part(accel_comm_t *c, ax_block_t *block)
     if (st == ACCEL_OK)
         st = ax_map(c->seg->fd, block->offset, block->mapped, &base);
     block->base = base;
+    if (st == ACCEL_OK)
+        ax_map_large(block->base + (size_t)c->local_rank * block->stride,
+                     block->stride);
     return st;
 }
 

@@ -8,8 +8,11 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+
+#define LARGE_PAGE ((size_t)2 << 20) /* of x86-64, and of arm64 as a rule */
 
 struct mapping {
     struct mapping *next;
@@ -34,14 +37,45 @@ static struct mapping *find(const struct stat *file, uint64_t offset,
     return NULL;
 }
 
+/*
+ * Large pages can hold a part of a file only where address and place in the
+ * file are the same distance from a multiple of their size.
+ */
+static void *map_file(int fd, uint64_t offset, size_t bytes)
+{
+    size_t room = bytes + LARGE_PAGE;
+    char *start = NULL, *at = NULL;
+
+    if (bytes >= LARGE_PAGE && room > bytes)
+        start = mmap(NULL, room, PROT_NONE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (start == MAP_FAILED)
+        start = NULL;
+    if (start)
+        at = start + (offset - (uintptr_t)start) % LARGE_PAGE;
+    void *memory =
+        mmap(at, bytes, PROT_READ | PROT_WRITE,
+             at ? MAP_SHARED | MAP_FIXED : MAP_SHARED, fd, (off_t)offset);
+    if (start && memory == MAP_FAILED)
+        munmap(start, room);
+    if (!start || memory == MAP_FAILED)
+        return memory;
+    /* what is left on both sides, in whole pages */
+    char *end = at + (bytes + ax_page() - 1) / ax_page() * ax_page();
+    if (at > start)
+        munmap(start, (size_t)(at - start));
+    if (start + room > end)
+        munmap(end, (size_t)(start + room - end));
+    return memory;
+}
+
 static accel_status_t add(int fd, const struct stat *file, uint64_t offset,
                           size_t bytes, struct mapping **out)
 {
     struct mapping *m = malloc(sizeof *m);
     if (!m)
         return ax_fail(ACCEL_ERR_NOMEM, "net: no memory for a mapping");
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-                        (off_t)offset);
+    void *memory = map_file(fd, offset, bytes);
     if (memory == MAP_FAILED) {
         int err = errno;
         free(m);
@@ -104,4 +138,19 @@ void ax_unmap(void *memory, size_t bytes)
         break;
     }
     pthread_mutex_unlock(&lock);
+}
+
+void ax_map_large(void *memory, size_t bytes)
+{
+    uintptr_t start = (uintptr_t)memory, end = start + bytes;
+
+    start = (start + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
+    end = end / LARGE_PAGE * LARGE_PAGE;
+#ifdef MADV_COLLAPSE
+    if (end > start && madvise((void *)start, end - start, MADV_COLLAPSE) != 0)
+        ax_log(AX_LOG_DEBUG, "net: small pages for %zu bytes: %s",
+               (size_t)(end - start), strerror(errno));
+#else
+    (void)end;
+#endif
 }

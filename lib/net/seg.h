@@ -212,6 +212,9 @@ const char *ax_seg_death(const ax_seg_t *seg, int local_rank, char *buffer,
 
 /* map.c: mappings of shared files. Ranks that are threads of one process
  * share one mapping, so their synchronisation is seen as such. */
+/* Asks for large pages under memory that is mapped and taken: fewer misses of
+ * the address cache. It goes on as it is where the system has none. */
+void ax_map_large(void *memory, size_t bytes);
 accel_status_t ax_map(int fd, uint64_t offset, size_t bytes, void **out);
 void ax_unmap(void *memory, size_t bytes);
 

@@ -502,6 +502,36 @@ static void modules_leave_signals_alone(void **state)
     assert_int_equal(ax_mod_load("disk", "ucx", &mod), ACCEL_ERR_UNSUPPORTED);
 }
 
+/* ---- mappings
+ * --------------------------------------------------------------------
+ */
+
+static void large_parts_may_have_large_pages(void **state)
+{
+    const size_t large = (size_t)2 << 20, bytes = 3 * large + 12288;
+    const uint64_t offset = 5 * ax_page();
+    int fd = memfd_create("test", MFD_CLOEXEC);
+    void *memory, *again;
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, (off_t)(offset + bytes)), 0);
+    assert_int_equal(ax_map(fd, offset, bytes, &memory), ACCEL_OK);
+    assert_int_equal(((uintptr_t)memory - offset) % large, 0);
+    for (size_t i = 0; i < bytes; i += 1000)
+        ((char *)memory)[i] = (char)(i / 1000);
+    ax_map_large(memory, bytes); /* where there are any: nothing else changes */
+    ax_map_large((char *)memory + 1, 100);
+    for (size_t i = 0; i < bytes; i += 1000)
+        assert_int_equal(((char *)memory)[i], (char)(i / 1000));
+    assert_int_equal(ax_map(fd, offset, bytes, &again), ACCEL_OK);
+    assert_ptr_equal(memory, again); /* one mapping of one part */
+    ax_unmap(again, bytes);
+    ((char *)memory)[bytes - 1] = 1; /* the other user's is still there */
+    ax_unmap(memory, bytes);
+    close(fd);
+}
+
 /* ---- limits
  * ----------------------------------------------------------------------
  */
@@ -538,6 +568,7 @@ int main(void)
         cmocka_unit_test(who_sleeps_is_woken),
         cmocka_unit_test(a_call_is_packed_whole),
         cmocka_unit_test(deaths_are_seen),
+        cmocka_unit_test(large_parts_may_have_large_pages),
         cmocka_unit_test(open_files_are_asked_for),
         cmocka_unit_test(modules_that_do_not_fit_are_refused),
         cmocka_unit_test(a_module_is_what_its_file_says),
