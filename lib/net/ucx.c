@@ -33,8 +33,16 @@ struct ucx {
     int count;
     struct hidden *hidden; /* descriptors; one for each time of settling */
     bool settled;
+    bool spoiled; /* after a fault */
+    bool torn;    /* a message could not be taken back */
     char about[128];
+    struct ucx *next; /* of those that could not be closed */
 };
+
+/* A message that was under way to or from a rank that is stopped cannot be
+ * taken back, and UCX aborts the process when its worker is destroyed then:
+ * such a worker stays until the end of the process, and moves nothing more. */
+static struct ucx *kept;
 
 static const ax_mod_host_t *host;
 
@@ -117,6 +125,13 @@ static accel_status_t open_worker(struct ucx *net)
     net->address = attr.address;
     net->address_bytes = attr.address_length;
     return ACCEL_OK;
+}
+
+static void ucx_spoil(void *self)
+{
+    struct ucx *net = self;
+
+    net->spoiled = true;
 }
 
 static void ucx_close(void *self, uint64_t timeout_ns);
@@ -390,6 +405,7 @@ static void ucx_cancel(void *self, ax_net_req_t *req)
     inside++;
     if (req->receives)
         ucp_request_cancel(net->worker, req->handle);
+    net->torn |= ucp_request_check_status(req->handle) == UCS_INPROGRESS;
     ucp_request_free(req->handle);
     inside--;
     finish(req, UCS_ERR_CANCELED);
@@ -440,8 +456,9 @@ static uint64_t now_ns(void)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* Closes all ways, those in order with what is still in their buffers. */
-static void close_peers(struct ucx *net, uint64_t timeout_ns)
+/* Closes all ways, those in order with what is still in their buffers; false
+ * when one of them would not. */
+static bool close_peers(struct ucx *net, uint64_t timeout_ns)
 {
     uint64_t end = now_ns() + timeout_ns;
     void **handles = calloc((size_t)net->count, sizeof *handles);
@@ -452,7 +469,7 @@ static void close_peers(struct ucx *net, uint64_t timeout_ns)
         if (net->peers[k].ep)
             handles[k] = start_close(&net->peers[k],
                                      net->peers[k].failed || !timeout_ns);
-    while (busy && now_ns() < end) {
+    while (busy) {
         unsigned moved = ucp_worker_progress(net->worker);
         busy = 0;
         for (int k = 0; k < net->count; k++) {
@@ -463,6 +480,8 @@ static void close_peers(struct ucx *net, uint64_t timeout_ns)
             }
             busy += handles[k] != NULL;
         }
+        if (busy && now_ns() >= end)
+            break;
         if (busy && !moved)
             nanosleep(&nap, NULL);
     }
@@ -470,6 +489,7 @@ static void close_peers(struct ucx *net, uint64_t timeout_ns)
         if (handles[k])
             ucp_request_free(handles[k]);
     free(handles);
+    return busy == 0 && handles;
 }
 
 static void ucx_close(void *self, uint64_t timeout_ns)
@@ -478,7 +498,13 @@ static void ucx_close(void *self, uint64_t timeout_ns)
 
     inside++;
     if (net->worker) {
-        close_peers(net, timeout_ns);
+        bool closed = close_peers(net, timeout_ns);
+        if (!closed || (net->spoiled && net->torn)) {
+            inside--;
+            net->next = kept;
+            kept = net;
+            return;
+        }
         if (net->address)
             ucp_worker_release_address(net->worker, net->address);
         ucp_worker_destroy(net->worker);
@@ -508,6 +534,7 @@ static const ax_net_ops_t ops = {.abi = AX_NET_ABI,
                                  .recv = ucx_recv,
                                  .test = ucx_test,
                                  .cancel = ucx_cancel,
+                                 .spoil = ucx_spoil,
                                  .progress = ucx_progress,
                                  .failed = ucx_failed,
                                  .about = ucx_about};
