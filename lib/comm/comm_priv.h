@@ -68,6 +68,12 @@ typedef struct ax_block {
 typedef struct ax_inter ax_inter_t;
 typedef struct ax_pairs ax_pairs_t;
 
+/* A rank whose beat stands still is stopped, whatever it said it waits for. */
+typedef struct ax_beat {
+    uint32_t seen;
+    uint64_t since_ns; /* when it changed */
+} ax_beat_t;
+
 struct accel_comm {
     accel_job_t *job;
     const accel_settings_t *settings;
@@ -83,6 +89,7 @@ struct accel_comm {
     size_t *node_bytes; /* room for a number for each node, and one more */
     size_t *part_at;    /* for each rank, and one more */
     ax_seg_t *seg;
+    ax_beat_t *beats;     /* of each rank of the node, as seen last */
     const void **sources; /* room for one pointer for each rank of the node */
     ax_inter_t *inter;    /* of several nodes only */
     ax_pairs_t *pairs;    /* once a message was sent or received */
@@ -163,16 +170,6 @@ static inline const char *ax_who(const accel_comm_t *c, int rank, char *buffer,
 static inline const char *ax_node_name(const accel_comm_t *c, int node)
 {
     return accel_job_node_name(c->job, c->job_node[node]);
-}
-
-/* Why the rank `local` of this node does not come: itself, or a rank of
- * another node that it waits for. */
-static inline int ax_rank_late(const accel_comm_t *c, int local)
-{
-    int rail = atomic_load_explicit(&ax_line(c->seg, local)->rail,
-                                    memory_order_acquire);
-
-    return rail > 0 && rail <= c->size ? rail - 1 : ax_rank_here(c, local);
 }
 
 /* Ranks that an error text lists at most; it has no room for more. */
@@ -286,6 +283,10 @@ bool ax_awaits(const accel_comm_t *c, const ax_wait_t *wait, int local);
 
 /* All ranks of the node have made the call that is being made. */
 accel_status_t ax_node_entered(accel_comm_t *c);
+
+/* Why the rank `local` of this node does not come: itself, or a rank of
+ * another node that it waits for. */
+int ax_rank_late(const accel_comm_t *c, int local);
 
 /* All ranks of the node have come here. */
 accel_status_t ax_node_barrier(accel_comm_t *c);

@@ -100,12 +100,42 @@ static accel_status_t look_ahead(accel_comm_t *c, ax_wait_t *wait, uint64_t now)
     return now - wait->ahead_ns < GRACE_NS ? ACCEL_OK : ax_raise_seen(c);
 }
 
+/* Mine goes on; do those of the others? */
+static void look_at_beats(accel_comm_t *c, uint64_t now)
+{
+    _Atomic uint32_t *mine = &ax_line(c->seg, c->local_rank)->beat;
+
+    atomic_fetch_add_explicit(mine, 1, memory_order_relaxed);
+    for (int r = 0; r < c->local_size; r++) {
+        ax_beat_t *its = &c->beats[r];
+        uint32_t beat = atomic_load_explicit(&ax_line(c->seg, r)->beat,
+                                             memory_order_relaxed);
+        if (beat != its->seen || !its->since_ns)
+            *its = (ax_beat_t){beat, now};
+    }
+}
+
+int ax_rank_late(const accel_comm_t *c, int local)
+{
+    int rail = atomic_load_explicit(&ax_line(c->seg, local)->rail,
+                                    memory_order_acquire);
+    uint64_t patience = c->timeout_ns / 2;
+
+    if (patience > GRACE_NS)
+        patience = GRACE_NS;
+    if (rail <= 0 || rail > c->size ||
+        ax_now_ns() - c->beats[local].since_ns > patience)
+        return ax_rank_here(c, local);
+    return rail - 1;
+}
+
 /* Everything that costs a system call; about once a millisecond. */
 static accel_status_t look_around(accel_comm_t *c, ax_wait_t *wait)
 {
     uint64_t now = ax_now_ns();
     accel_status_t st;
 
+    look_at_beats(c, now);
     if (!wait->began_ns)
         wait->began_ns = now;
     if (ax_fault_there(c))
