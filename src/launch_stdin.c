@@ -32,7 +32,7 @@ void input_started(struct input *input)
 
 /*
  * A job in the background (timeout(1) makes its command one) may not read the
- * terminal. Without a terminal of this session's own there is no background.
+ * terminal. Where none controls this process there is no background.
  */
 bool input_in_background(const struct input *input)
 {
