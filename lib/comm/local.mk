@@ -131,6 +131,7 @@ tests_multi_mp_die_mpi_CPPFLAGS = $(tests_multi_mp_die_CPPFLAGS) \
 tests_multi_mp_die_mpi_LDADD = lib/libaccel_core.la $(MPI_LIBS)
 endif
 
+EXTRA_DIST += tests/multi/launched.bash
 multi_tests += tests/multi/limits.bats
 check_PROGRAMS += tests/multi/mp_limits
 tests_multi_mp_limits_CPPFLAGS = $(core_cppflags)

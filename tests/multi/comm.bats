@@ -2,34 +2,13 @@
 # or goes silent: mp_comm.c and mp_die.c do it, this says where.
 
 bats_require_minimum_version 1.5.0
+load launched.bash
 
 setup() {
-    cd "$BATS_TEST_TMPDIR"
     comm=$top_builddir/tests/multi/mp_comm
     die=$top_builddir/tests/multi/mp_die
     kills=${ACCEL_TEST_KILLS:-10}
-    unset "${!ACCEL_@}"
-    export ACCEL_MODULE_DIR=$top_builddir/lib/.libs
-    export ACCEL_SITE_CONF=/dev/null XDG_CONFIG_HOME=$BATS_TEST_TMPDIR
-    shared_files >shm.before
-}
-
-# Files that somebody left for others to map; folders are other tests'.
-shared_files() {
-    find /dev/shm -maxdepth 1 -type f | sort
-}
-
-# Nothing is left behind, whatever happened.
-teardown() {
-    shared_files >shm.after
-    diff shm.before shm.after
-}
-
-# ranks nodes program...
-on() {
-    local ranks=$1 nodes=$2
-    shift 2
-    timeout 120 accel launch -n "$ranks" --nodes "$nodes" "$@"
+    launched_setup
 }
 
 node_of() { # rank ranks nodes: launch fills nodes one after the other

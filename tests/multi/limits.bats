@@ -2,31 +2,12 @@
 # or all ranks say what is missing. mp_limits.c and mp_comm.c do it.
 
 bats_require_minimum_version 1.5.0
+load launched.bash
 
 setup() {
-    cd "$BATS_TEST_TMPDIR"
     limits=$top_builddir/tests/multi/mp_limits
     comm=$top_builddir/tests/multi/mp_comm
-    unset "${!ACCEL_@}"
-    export ACCEL_MODULE_DIR=$top_builddir/lib/.libs
-    export ACCEL_SITE_CONF=/dev/null XDG_CONFIG_HOME=$BATS_TEST_TMPDIR
-    shared_files >shm.before
-}
-
-shared_files() {
-    find /dev/shm -maxdepth 1 -type f | sort
-}
-
-teardown() {
-    shared_files >shm.after
-    diff shm.before shm.after
-}
-
-# ranks nodes program...
-on() {
-    local ranks=$1 nodes=$2
-    shift 2
-    timeout 120 accel launch -n "$ranks" --nodes "$nodes" "$@"
+    launched_setup
 }
 
 # /dev with the files that programs want, and nothing else.
