@@ -239,14 +239,8 @@ accel_status_t accel_comm_sendrecv(accel_comm_t *c,
                                    const accel_outgoing_t *send,
                                    const accel_incoming_t *recv)
 {
-    if (c && (!send || !recv))
-        return ax_fail(ACCEL_ERR_ARG, "comm: nothing to %s (NULL)",
-                       send ? "receive" : "send");
-    ax_op_t op = {
-        .run = ax_do_sendrecv, .kind = AX_CALL_SENDRECV, .between_two = true};
-    if (send)
-        op.going = *send;
-    if (recv)
-        op.coming = *recv;
-    return call(__func__, c, &op);
+    ax_op_t op;
+    accel_status_t st = ax_op_sendrecv(c, send, recv, &op);
+
+    return st != ACCEL_OK ? st : call(__func__, c, &op);
 }

@@ -410,16 +410,23 @@ static ax_plan_t plan_of(const accel_comm_t *c, ax_plan_kind_t kind)
         .kind = kind, .node = c->node, .nodes = c->nodes, .element = 1};
 }
 
+/* What a reduction of `count` elements asks of the model. */
+static ax_ask_t ask_reduction(const accel_comm_t *c, const ax_reduction_t *r,
+                              ax_plan_kind_t kind, size_t count)
+{
+    return (ax_ask_t){.kind = kind,
+                      .nodes = c->nodes,
+                      .acc_bytes = (double)count * (double)r->acc_element,
+                      .out_bytes = (double)count * (double)r->element,
+                      .ordered = order_shows(r)};
+}
+
 accel_status_t ax_inter_allreduce(accel_comm_t *c, const ax_reduction_t *r,
                                   void *acc, void *out, size_t count,
                                   bool ready)
 {
     ax_plan_t plan = plan_of(c, AX_PLAN_ALLREDUCE);
-    ax_ask_t ask = {.kind = plan.kind,
-                    .nodes = c->nodes,
-                    .acc_bytes = (double)count * (double)r->acc_element,
-                    .out_bytes = (double)count * (double)r->element,
-                    .ordered = order_shows(r)};
+    ax_ask_t ask = ask_reduction(c, r, plan.kind, count);
 
     plan.count = count;
     plan.element = r->acc_element;
@@ -433,11 +440,7 @@ accel_status_t ax_inter_reduce(accel_comm_t *c, const ax_reduction_t *r,
                                bool ready)
 {
     ax_plan_t plan = plan_of(c, AX_PLAN_REDUCE);
-    ax_ask_t ask = {.kind = plan.kind,
-                    .nodes = c->nodes,
-                    .acc_bytes = (double)count * (double)r->acc_element,
-                    .out_bytes = (double)count * (double)r->element,
-                    .ordered = order_shows(r)};
+    ax_ask_t ask = ask_reduction(c, r, plan.kind, count);
 
     plan.count = count;
     plan.root = root;
@@ -452,12 +455,7 @@ accel_status_t ax_inter_reduce_parts(accel_comm_t *c, const ax_reduction_t *r,
                                      const size_t *offsets, bool ready)
 {
     ax_plan_t plan = plan_of(c, AX_PLAN_REDUCE_SCATTER);
-    double all = (double)offsets[c->nodes];
-    ax_ask_t ask = {.kind = plan.kind,
-                    .nodes = c->nodes,
-                    .acc_bytes = all * (double)r->acc_element,
-                    .out_bytes = all * (double)r->element,
-                    .ordered = order_shows(r)};
+    ax_ask_t ask = ask_reduction(c, r, plan.kind, offsets[c->nodes]);
 
     plan.parts = offsets;
     plan.element = r->acc_element;

@@ -62,6 +62,25 @@ static inline void ax_no_bytes(void **all, size_t **offsets)
         *offsets = NULL;
 }
 
+/* What accel_comm_sendrecv() and its started form are asked for. Without a
+ * communicator the caller has something else to say. */
+static inline accel_status_t ax_op_sendrecv(const accel_comm_t *c,
+                                            const accel_outgoing_t *send,
+                                            const accel_incoming_t *recv,
+                                            ax_op_t *op)
+{
+    *op = (ax_op_t){
+        .run = ax_do_sendrecv, .kind = AX_CALL_SENDRECV, .between_two = true};
+    if (c && (!send || !recv))
+        return ax_fail(ACCEL_ERR_ARG, "comm: nothing to %s (NULL)",
+                       send ? "receive" : "send");
+    if (send)
+        op->going = *send;
+    if (recv)
+        op->coming = *recv;
+    return ACCEL_OK;
+}
+
 /* ---- request.c --------------------------------------------------------------
  */
 

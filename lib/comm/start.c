@@ -270,16 +270,10 @@ accel_status_t accel_comm_sendrecv_start(accel_comm_t *c,
                                          const accel_incoming_t *recv,
                                          accel_request_t **out)
 {
+    ax_op_t op;
+    accel_status_t st = ax_op_sendrecv(c, send, recv, &op);
+
     if (out)
         *out = NULL;
-    if (c && (!send || !recv))
-        return ax_fail(ACCEL_ERR_ARG, "comm: nothing to %s (NULL)",
-                       send ? "receive" : "send");
-    ax_op_t op = {
-        .run = ax_do_sendrecv, .kind = AX_CALL_SENDRECV, .between_two = true};
-    if (send)
-        op.going = *send;
-    if (recv)
-        op.coming = *recv;
-    return start(__func__, c, &op, out);
+    return st != ACCEL_OK ? st : start(__func__, c, &op, out);
 }
