@@ -91,6 +91,15 @@ LANE half narrow_bf16(vf32 v)
     return narrow_u16((rounded & ~nan) | (((bits >> 16) | 0x40) & nan));
 }
 
+/* The upper halves of the sum are the number; no NaN but AX_NAN32 comes here.
+ */
+LANE vu32 round_bf16(raw v)
+{
+    vu32 bits = (vu32)v;
+
+    return bits + 0x7fff + ((bits >> 16) & 1);
+}
+
 LANE void store_bf16(void *p, vf32 v)
 {
     half h = narrow_bf16(v);

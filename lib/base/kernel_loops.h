@@ -95,6 +95,42 @@ LOOP void reduce_16(char *dst, const void *const *src, int nsrc, size_t count,
     }
 }
 
+/*
+ * bf16 is the upper half of an f32, so even and odd elements of a vector make
+ * two of f32 without being moved to other lanes, and go back the same way.
+ * Signalling NaNs need no care: end_f32() makes all NaNs one.
+ */
+LOOP raw reduce_bf16_at(const void *const *src, int nsrc, size_t at, size_t n,
+                        double scale, raw_op_fn op)
+{
+    raw even = {0}, odd = {0};
+
+    for (int k = 0; k < nsrc; k++) {
+        const char *p = (const char *)src[k] + at;
+        vu32 v = (vu32)(n == BYTES ? load_raw(p) : part_load(p, n));
+        raw low = (raw)(v << 16), high = (raw)(v & 0xffff0000u);
+        even = k ? op(even, low) : low;
+        odd = k ? op(odd, high) : high;
+    }
+    even = (raw)(round_bf16(end_f32(even, scale)) >> 16);
+    odd = (raw)(round_bf16(end_f32(odd, scale)) & 0xffff0000u);
+    return even | odd;
+}
+
+LOOP void reduce_bf16(char *dst, const void *const *src, int nsrc, size_t bytes,
+                      double scale, raw_op_fn op)
+{
+    size_t i = 0;
+
+    for (; nsrc == 2 && i + BYTES <= bytes; i += BYTES)
+        store_raw(dst + i, reduce_bf16_at(src, 2, i, BYTES, scale, op));
+    for (; i + BYTES <= bytes; i += BYTES)
+        store_raw(dst + i, reduce_bf16_at(src, nsrc, i, BYTES, scale, op));
+    if (i < bytes)
+        part_store(dst + i, reduce_bf16_at(src, nsrc, i, bytes - i, scale, op),
+                   bytes - i);
+}
+
 LOOP void convert_32(char *dst, const char *src, size_t count,
                      struct wide_step step)
 {
@@ -244,9 +280,21 @@ REDUCE_ALL(u64, 8, end_int)
     REDUCE16(name, prod, from, to, bytes)
 
 REDUCE16_ALL(f16, f16, f16, 2)
-REDUCE16_ALL(bf16, bf16, bf16, 2)
 REDUCE16_ALL(f16_wide, f16, f32, 4)
 REDUCE16_ALL(bf16_wide, bf16, f32, 4)
+
+#define REDUCE_BF16(op)                                                        \
+    static TARGET void reduce_##op##_bf16(void *dst, const void *const *src,   \
+                                          int nsrc, size_t count,              \
+                                          double scale)                        \
+    {                                                                          \
+        reduce_bf16(dst, src, nsrc, 2 * count, scale, op##_f32);               \
+    }
+
+REDUCE_BF16(sum)
+REDUCE_BF16(min)
+REDUCE_BF16(max)
+REDUCE_BF16(prod)
 
 #define ROW(name)                                                              \
     {                                                                          \

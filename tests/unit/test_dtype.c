@@ -490,6 +490,53 @@ static void levels_reduce_alike(void **state)
     }
 }
 
+/* Every number of 16 bits with each of a few that matter, and once alone: the
+ * rounding, ties, overflow, subnormals, infinities and NaNs of all levels. */
+static void levels_add_all_of_16_bits_alike(void **state)
+{
+    enum { ALL = 1 << 16 };
+    static const uint16_t others[] = {0x0000, 0x8000, 0x0001, 0x8001, 0x0080,
+                                      0x3f80, 0xbf80, 0x3f81, 0x4f00, 0x3555,
+                                      0x7bff, 0x7c00, 0xfc00, 0x7c01, 0x7f7f,
+                                      0xff7f, 0x7f80, 0xff80, 0x7f81, 0xffff};
+    static const accel_dtype_t types[] = {ACCEL_F16, ACCEL_BF16};
+    uint16_t *all = must_alloc(ALL * 2), *other = must_alloc(ALL * 2);
+    uint16_t *want = must_alloc(ALL * 2), *got = must_alloc(ALL * 2);
+    const void *src[] = {all, other, all};
+    int levels = 0;
+
+    (void)state;
+    for (int i = 0; i < ALL; i++)
+        all[i] = (uint16_t)i;
+    for (int isa = AX_ISA_AVX2; isa < AX_ISA_COUNT; isa++)
+        levels += ax_kernels_of((ax_isa_t)isa) != NULL;
+    for (size_t i = 0; levels && i < AX_ARRAY_SIZE(others) * 16; i++) {
+        const ax_kernels_t *scalar = ax_kernels_of(AX_ISA_SCALAR);
+        accel_dtype_t t = types[i & 1];
+        int op = (int)(i >> 1) % AX_REDUCE_OPS, nsrc = 2 + (int)(i >> 3 & 1);
+        double scale = nsrc == 3 ? 1.0 / 3 : 1;
+        for (int k = 0; k < ALL; k++)
+            other[k] = others[i / 16];
+        scalar->reduce[t][op](want, src, nsrc, ALL, scale);
+        for (int isa = AX_ISA_AVX2; isa < AX_ISA_COUNT; isa++) {
+            const ax_kernels_t *k = ax_kernels_of((ax_isa_t)isa);
+            if (!k)
+                continue;
+            k->reduce[t][op](got, src, nsrc, ALL, scale);
+            for (int j = 0; j < ALL; j++)
+                if (got[j] != want[j])
+                    fail_msg("%s, operator %d of %d, level %d: %04x, %04x: "
+                             "%04x instead of %04x",
+                             accel_dtype_name(t), op, nsrc, isa, j,
+                             others[i / 16], got[j], want[j]);
+        }
+    }
+    free(all);
+    free(other);
+    free(want);
+    free(got);
+}
+
 /* The result may replace any one of its sources. */
 static void reduce_in_place(void **state)
 {
@@ -652,6 +699,7 @@ int main(void)
         cmocka_unit_test(the_mode_of_the_caller_does_not_matter),
         cmocka_unit_test(convert_in_place_and_wrong_uses),
         cmocka_unit_test(levels_reduce_alike),
+        cmocka_unit_test(levels_add_all_of_16_bits_alike),
         cmocka_unit_test(reduce_in_place),
         cmocka_unit_test(products_of_short_integers_wrap),
         cmocka_unit_test(floats_follow_the_table),
