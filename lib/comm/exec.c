@@ -109,6 +109,7 @@ accel_status_t ax_inter_room(accel_comm_t *c, size_t bytes)
 
     if (bytes <= x->room_bytes)
         return ACCEL_OK;
+    ax_net_unmap(x->net, x->room);
     char *more = realloc(x->room, bytes);
     if (!more)
         return ax_raise(c, ACCEL_ERR_NOMEM,
@@ -116,6 +117,7 @@ accel_status_t ax_inter_room(accel_comm_t *c, size_t bytes)
                         ax_named(c, c->rank), bytes);
     x->room = more;
     x->room_bytes = bytes;
+    ax_net_map(x->net, more, bytes);
     return ACCEL_OK;
 }
 

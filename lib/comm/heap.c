@@ -1,5 +1,5 @@
 /* Memory that all ranks of a node can reach. */
-#include "comm/comm_priv.h"
+#include "comm/inter_priv.h"
 
 #include <stdlib.h>
 
@@ -38,6 +38,12 @@ char *ax_heap_of(const accel_comm_t *c, int local)
         if (b->id == call.block)
             return b->base + (size_t)local * b->stride + call.offset;
     return NULL;
+}
+
+/* My part of a block: what messages of mine come from and go to. */
+static char *my_part(const accel_comm_t *c, const ax_block_t *block)
+{
+    return block->base + (size_t)c->local_rank * block->stride;
 }
 
 static void remove_block(accel_comm_t *c, ax_block_t *block)
@@ -105,8 +111,7 @@ static accel_status_t take_part(accel_comm_t *c, ax_block_t *block)
         st = ax_map(c->seg->fd, block->offset, block->mapped, &base);
     block->base = base;
     if (st == ACCEL_OK)
-        ax_map_large(block->base + (size_t)c->local_rank * block->stride,
-                     block->stride);
+        ax_map_large(my_part(c, block), block->stride);
     return st;
 }
 
@@ -141,7 +146,9 @@ static accel_status_t alloc(accel_comm_t *c, size_t bytes, void **out)
     c->next_block = block->id;
     block->next = c->blocks;
     c->blocks = block;
-    *out = block->base + (size_t)c->local_rank * block->stride;
+    *out = my_part(c, block);
+    if (c->inter)
+        ax_net_map(c->inter->net, *out, block->stride);
     return ACCEL_OK;
 fail:
     if (block)
@@ -168,7 +175,7 @@ static accel_status_t release(accel_comm_t *c, void *memory)
     accel_status_t st, mine = ACCEL_OK;
     ax_block_t *block = ax_heap_find(c, memory, 0);
 
-    if (!block || memory != block->base + (size_t)c->local_rank * block->stride)
+    if (!block || memory != my_part(c, block))
         mine = ax_fail(ACCEL_ERR_ARG,
                        "accel_free: %p is not what accel_alloc gave", memory);
     c->call = (ax_call_t){.kind = AX_CALL_FREE,
@@ -176,6 +183,8 @@ static accel_status_t release(accel_comm_t *c, void *memory)
     if ((st = ax_enter(c, mine)) != ACCEL_OK)
         return st;
     /* all are here, so nobody uses it any more */
+    if (c->inter)
+        ax_net_unmap(c->inter->net, memory);
     if (ax_is_leader(c))
         ax_seg_punch(c->seg, block->offset, block->mapped);
     remove_block(c, block);

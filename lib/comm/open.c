@@ -1,5 +1,5 @@
 /* Opening a communicator: how its ranks find each other. */
-#include "comm/comm_priv.h"
+#include "comm/inter_priv.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,6 +162,19 @@ static accel_status_t join_nodes(ax_opening_t *o)
     return c->local_rank < c->rails ? connect_rail(c) : ACCEL_OK;
 }
 
+/* What plans send from and receive into, on the ranks that carry them out: the
+ * areas of the node and, where a broadcast or a scatter begins, any slot. */
+static void lend_segment(accel_comm_t *c)
+{
+    ax_seg_t *seg = c->seg;
+
+    if (c->local_rank >= c->rails)
+        return;
+    ax_net_map(c->inter->net, seg->shared, 6 * seg->slot_bytes);
+    ax_net_map(c->inter->net, seg->slots,
+               2 * seg->slot_bytes * (size_t)seg->ranks);
+}
+
 /* The node is joined; now all hear that all have come so far. */
 static accel_status_t meet(ax_opening_t *o)
 {
@@ -176,8 +189,10 @@ static accel_status_t meet(ax_opening_t *o)
         return ax_raise(c, st, "%s: %s", ax_who(c, c->rank, who, sizeof who),
                         error.text);
     }
-    if ((st = ax_enter(c, st)) == ACCEL_OK && c->inter)
+    if ((st = ax_enter(c, st)) == ACCEL_OK && c->inter) {
         ax_inter_settle(c);
+        lend_segment(c);
+    }
     return st;
 }
 

@@ -34,6 +34,21 @@ lib_accel_mpi_la_LIBADD = $(MPI_LIBS)
 lib_accel_mpi_la_LDFLAGS = -module -avoid-version -shared
 endif
 
+# The transport over UCX, looked at by a test.
+if HAVE_UCX
+check_LTLIBRARIES += tests/harness/accel_ucx.la
+tests_harness_accel_ucx_la_SOURCES = tests/harness/watched.c \
+	tests/harness/watched.h
+tests_harness_accel_ucx_la_CPPFLAGS = $(unit_cppflags)
+tests_harness_accel_ucx_la_LDFLAGS = -module -avoid-version -shared \
+	-rpath /nowhere
+unit_tests += tests/unit/test_lent
+tests_unit_test_lent_SOURCES = tests/unit/test_lent.c tests/unit/ranks.h \
+	tests/harness/watched.h
+tests_unit_test_lent_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_lent_LDADD = $(unit_ldadd)
+endif
+
 unit_tests += tests/unit/test_net
 tests_unit_test_net_SOURCES = tests/unit/test_net.c tests/unit/ranks.h
 tests_unit_test_net_CPPFLAGS = $(unit_cppflags)

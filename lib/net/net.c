@@ -8,6 +8,12 @@
 /* In the order in which "auto" tries them. */
 static const char *const known[] = {"ucx", "mpi"};
 
+struct ax_net_lent {
+    ax_net_lent_t *next;
+    const void *memory;
+    void *key;
+};
+
 static accel_status_t load(const char *name, ax_net_t *net)
 {
     accel_status_t st = ax_mod_load("net", name, &net->mod);
@@ -105,11 +111,53 @@ void ax_net_spoil(ax_net_t *net)
         net->ops->spoil(net->self);
 }
 
+/* The newest error is the caller's and stays: this one does no harm. */
+void ax_net_map(ax_net_t *net, void *memory, size_t bytes)
+{
+    ax_net_lent_t *lent;
+    accel_error_t before;
+
+    if (!net->ops->map || !bytes)
+        return;
+    ax_error_get(&before);
+    lent = malloc(sizeof *lent);
+    if (lent &&
+        net->ops->map(net->self, memory, bytes, &lent->key) == ACCEL_OK) {
+        lent->memory = memory;
+        lent->next = net->lent;
+        net->lent = lent;
+        return;
+    }
+    ax_log(AX_LOG_DEBUG,
+           "net: %zu bytes are not registered, messages go without: %s", bytes,
+           lent ? accel_last_error()->text : "no memory");
+    free(lent);
+    ax_error_set(&before);
+}
+
+void ax_net_unmap(ax_net_t *net, const void *memory)
+{
+    for (ax_net_lent_t **at = &net->lent; *at; at = &(*at)->next) {
+        ax_net_lent_t *lent = *at;
+        if (lent->memory != memory)
+            continue;
+        *at = lent->next;
+        net->ops->unmap(net->self, lent->key);
+        free(lent);
+        return;
+    }
+}
+
 void ax_net_close(ax_net_t *net, uint64_t timeout_ns)
 {
     if (!net)
         return;
     net->ops->close(net->self, timeout_ns);
+    while (net->lent) {
+        ax_net_lent_t *lent = net->lent;
+        net->lent = lent->next;
+        free(lent);
+    }
     ax_mod_unload(net->mod);
     free(net);
 }

@@ -61,7 +61,8 @@ typedef struct ax_net_ops {
     void (*settle)(void *net);
 
     /* Messages will often come from and go to this memory: it is registered
-     * once. *key is for unmap(). An error does no harm. May be NULL, both. */
+     * once. *key is for unmap(), before that memory goes; close() takes back
+     * what is left. An error does no harm. May be NULL, both. */
     accel_status_t (*map)(void *net, void *memory, size_t bytes, void **key);
     void (*unmap)(void *net, void *key);
 
@@ -97,10 +98,14 @@ typedef struct ax_net_ops {
     const char *(*about)(void *net);
 } ax_net_ops_t;
 
+/* Memory that is registered. */
+typedef struct ax_net_lent ax_net_lent_t;
+
 typedef struct ax_net {
     const ax_net_ops_t *ops;
     void *self;
     ax_mod_t *mod;
+    ax_net_lent_t *lent;
     bool any, settled;
     char why[160]; /* "ucx: tcp" and how it was chosen */
 } ax_net_t;
@@ -112,6 +117,15 @@ typedef struct ax_net {
 accel_status_t ax_net_open(const char *wanted, ax_net_ask_t ask,
                            ax_net_t **out);
 void ax_net_spoil(ax_net_t *net);
+
+/*
+ * Registers memory that messages will often come from and go to, once, until
+ * ax_net_unmap() or the close. Where that is refused, as by a low limit of
+ * locked memory, messages go without it; the log of level debug says so.
+ */
+void ax_net_map(ax_net_t *net, void *memory, size_t bytes);
+/* Nothing for memory that is not registered. */
+void ax_net_unmap(ax_net_t *net, const void *memory);
 
 /*
  * The transport number `index` in the order in which "auto" tries them: *name,

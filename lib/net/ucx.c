@@ -19,6 +19,14 @@ struct peer {
     const char *failed; /* why the way to it is broken */
 };
 
+/* Memory that is registered: messages in it carry the handle. */
+struct region {
+    struct region *next;
+    uintptr_t from;
+    size_t bytes;
+    ucp_mem_h mem;
+};
+
 struct hidden {
     struct hidden *next;
     ax_hide_t hide;
@@ -31,6 +39,7 @@ struct ucx {
     size_t address_bytes;
     struct peer *peers;
     int count;
+    struct region *regions;
     struct hidden *hidden; /* descriptors; one for each time of settling */
     bool settled;
     bool spoiled; /* after a fault */
@@ -287,8 +296,9 @@ static accel_status_t ucx_connect(void *self, int index, const void *address,
     return fail(status, "ucp_ep_create");
 }
 
-/* Old releases of UCX do without a handle but find the registration in their
- * cache: mapping it is all that is needed. */
+/* ---- registered memory ------------------------------------------------------
+ */
+
 static accel_status_t ucx_map(void *self, void *memory, size_t bytes,
                               void **key)
 {
@@ -298,24 +308,61 @@ static accel_status_t ucx_map(void *self, void *memory, size_t bytes,
                                        UCP_MEM_MAP_PARAM_FIELD_LENGTH,
                                    .address = memory,
                                    .length = bytes};
-    ucp_mem_h mem;
+    struct region *region = malloc(sizeof *region);
 
+    if (!region)
+        return host->fail(ACCEL_ERR_NOMEM, "net: ucx: no memory");
+    *region = (struct region){
+        .next = net->regions, .from = (uintptr_t)memory, .bytes = bytes};
     inside++;
-    ucs_status_t status = ucp_mem_map(net->context, &params, &mem);
+    ucs_status_t status = ucp_mem_map(net->context, &params, &region->mem);
     inside--;
-    if (status != UCS_OK)
+    if (status != UCS_OK) {
+        free(region);
         return fail(status, "ucp_mem_map");
-    *key = mem;
+    }
+    net->regions = region;
+    *key = region;
     return ACCEL_OK;
 }
 
 static void ucx_unmap(void *self, void *key)
 {
     struct ucx *net = self;
+    struct region *region = key;
 
+    for (struct region **at = &net->regions; *at; at = &(*at)->next)
+        if (*at == region) {
+            *at = region->next;
+            break;
+        }
     inside++;
-    (void)ucp_mem_unmap(net->context, key);
+    (void)ucp_mem_unmap(net->context, region->mem);
     inside--;
+    free(region);
+}
+
+/* UCX 1.13 takes the handle with UCX_PROTO_ENABLE=y and later ones always;
+ * else it finds the registration in its cache, where mapping has put it. */
+static void name_region(const struct ucx *net, const void *data, size_t bytes,
+                        ucp_request_param_t *param)
+{
+#if UCP_API_VERSION >= UCP_VERSION(1, 13)
+    uintptr_t at = (uintptr_t)data;
+
+    for (const struct region *r = net->regions; r; r = r->next)
+        if (at >= r->from && at - r->from < r->bytes &&
+            bytes <= r->bytes - (at - r->from)) {
+            param->op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
+            param->memh = r->mem;
+            return;
+        }
+#else
+    (void)net;
+    (void)data;
+    (void)bytes;
+    (void)param;
+#endif
 }
 
 /* ---- messages ---------------------------------------------------------------
@@ -349,6 +396,7 @@ static accel_status_t ucx_send(void *self, int index, uint64_t tag,
         finish(req, UCS_ERR_CONNECTION_RESET);
         return ACCEL_OK;
     }
+    name_region(net, data, bytes, &param);
     inside++;
     ucs_status_ptr_t handle =
         ucp_tag_send_nbx(peer->ep, data, bytes, tag, &param);
@@ -367,6 +415,7 @@ static accel_status_t ucx_recv(void *self, uint64_t tag, uint64_t mask,
     ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FLAG_NO_IMM_CMPL};
 
     *req = (ax_net_req_t){.receives = true};
+    name_region(net, data, bytes, &param);
     inside++;
     ucs_status_ptr_t handle =
         ucp_tag_recv_nbx(net->worker, data, bytes, tag, mask, &param);
@@ -509,6 +558,9 @@ static void ucx_close(void *self, uint64_t timeout_ns)
             ucp_worker_release_address(net->worker, net->address);
         ucp_worker_destroy(net->worker);
     }
+    /* now that no message needs it any more */
+    while (net->regions)
+        ucx_unmap(net, net->regions);
     if (net->context)
         ucp_cleanup(net->context);
     inside--;
