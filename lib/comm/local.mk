@@ -105,6 +105,8 @@ multi_tests += tests/multi/comm.bats tests/multi/collectives.bats
 cluster_tests += tests/cluster/comm.bats
 multi_tests += tests/multi/ways.bats tests/multi/pair.bats
 check_PROGRAMS += tests/multi/mp_pair
+tests_multi_mp_pair_SOURCES = tests/multi/mp_pair.c tests/multi/mp_start.h
+tests_multi_mp_pair_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_multi_mp_pair_LDADD = lib/libaccel.la
 check_PROGRAMS += tests/multi/mp_comm tests/multi/mp_die tests/multi/mp_ways
 tests_multi_mp_ways_CPPFLAGS = $(core_cppflags)
@@ -121,6 +123,11 @@ tests_multi_mp_die_LDADD = lib/libaccel_core.la
 # The same programs as MPI programs, which adopt accel.
 if HAVE_MPI
 check_PROGRAMS += tests/multi/mp_comm_mpi tests/multi/mp_die_mpi
+check_PROGRAMS += tests/multi/mp_pair_mpi
+tests_multi_mp_pair_mpi_SOURCES = $(tests_multi_mp_pair_SOURCES)
+tests_multi_mp_pair_mpi_CPPFLAGS = $(tests_multi_mp_pair_CPPFLAGS) \
+	-DWITH_MPI $(MPI_CFLAGS)
+tests_multi_mp_pair_mpi_LDADD = lib/libaccel.la $(MPI_LIBS)
 tests_multi_mp_comm_mpi_SOURCES = $(tests_multi_mp_comm_SOURCES)
 tests_multi_mp_comm_mpi_CPPFLAGS = $(tests_multi_mp_comm_CPPFLAGS) \
 	-DWITH_MPI $(MPI_CFLAGS)

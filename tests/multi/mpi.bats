@@ -10,6 +10,7 @@ setup() {
     mpi=$top_builddir/tests/multi/mp_mpi
     comm=$top_builddir/tests/multi/mp_comm_mpi
     die=$top_builddir/tests/multi/mp_die_mpi
+    pair=$top_builddir/tests/multi/mp_pair_mpi
     product=${ACCEL_TEST_PRODUCT-}
     unset "${!ACCEL_@}" "${!MP_@}"
     export ACCEL_MODULE_DIR=$top_builddir/lib/.libs ACCEL_NET=mpi
@@ -85,6 +86,25 @@ all_are_ok() {
         run timeout 300 mpirun -q -n 2 "$mpi" big
         all_are_ok 2
     fi
+}
+
+@test "messages from rank to rank: rings, tags, one that does not fit" {
+    MP_NODES=3 run on 5 "$pair" ring 2
+    [[ $status -eq 0 && $output == "ok: 5 ranks" ]]
+    MP_NODES=3 run on 5 "$pair" tags
+    [[ $status -eq 0 && $output == "ok: 5 ranks" ]]
+}
+
+# Rank 2 of 4 ends while the others send to it and receive from it.
+@test "who ends is named by all that wait for its messages" {
+    local how words="rank 2 on [^ ]+ (is gone|has left)"
+    for how in kill close; do
+        MP_NODES=4 run on 4 --enable-recovery "$pair" $how 2
+        all_say 4 2 "^survivor %d ACCEL_ERR_PEER .*$words"
+    done
+    ACCEL_TIMEOUT=2 MP_NODES=4 run on 4 --enable-recovery "$pair" stop 2 10
+    all_say 4 2 "^survivor %d ACCEL_ERR_TIMEOUT .*waited 2 s in (send|receive) \
+for rank 2 on "
 }
 
 @test "messages and collectives of the program among accel's" {

@@ -29,6 +29,18 @@ on() {
     done
 }
 
+@test "tags in another order, and a message that does not fit" {
+    local shape
+    for shape in "3 1" "2 2" "5 3"; do
+        # shellcheck disable=SC2086
+        run on $shape "$pair" tags
+        [[ $status -eq 0 && $output == "ok: ${shape% *} ranks" ]] || {
+            echo "$shape: $output"
+            return 1
+        }
+    done
+}
+
 # Rank 2 of 4 ends; the others wait for it, and nobody else does anything.
 all_say() { # nodes how status words
     local r
