@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define CPUS_MAX 8192
 
@@ -94,4 +95,62 @@ void ax_topo_check_binding(int local_rank)
         ax_log(AX_LOG_WARN, "%s", promised);
     if (omp[0])
         ax_log(AX_LOG_WARN, "%s", omp);
+}
+
+/* ---- where that is ----------------------------------------------------------
+ */
+
+void ax_topo_place_in(hwloc_topology_t hw, hwloc_const_cpuset_t cpus,
+                      int *package, int *cache)
+{
+    static const hwloc_obj_type_t types[] = {HWLOC_OBJ_PACKAGE,
+                                             HWLOC_OBJ_L3CACHE};
+    int *found[] = {package, cache};
+
+    for (int i = 0; i < 2; i++) {
+        int depth = hwloc_get_type_depth(hw, types[i]);
+        hwloc_obj_t at = depth < 0
+                             ? NULL
+                             : hwloc_get_next_obj_covering_cpuset_by_depth(
+                                   hw, cpus, depth, NULL);
+        bool all = at && hwloc_bitmap_isincluded(cpus, at->cpuset);
+        *found[i] =
+            all && !hwloc_bitmap_iszero(cpus) ? (int)at->logical_index : -1;
+    }
+}
+
+/* Of the whole machine only what that needs. */
+static bool load_caches(hwloc_topology_t *out)
+{
+    hwloc_topology_t hw;
+
+    if (hwloc_topology_init(&hw) != 0)
+        return false;
+    hwloc_topology_set_flags(hw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
+    hwloc_topology_set_all_types_filter(hw, HWLOC_TYPE_FILTER_KEEP_NONE);
+    hwloc_topology_set_type_filter(hw, HWLOC_OBJ_PACKAGE,
+                                   HWLOC_TYPE_FILTER_KEEP_ALL);
+    hwloc_topology_set_type_filter(hw, HWLOC_OBJ_L3CACHE,
+                                   HWLOC_TYPE_FILTER_KEEP_ALL);
+    if (hwloc_topology_load(hw) != 0) {
+        hwloc_topology_destroy(hw);
+        return false;
+    }
+    *out = hw;
+    return true;
+}
+
+void ax_topo_place(int *package, int *cache)
+{
+    hwloc_bitmap_t cpus = my_cpus();
+    hwloc_topology_t hw;
+
+    *package = *cache = -1;
+    /* who may run everywhere has no place: no need to look at the machine */
+    if (cpus && hwloc_bitmap_weight(cpus) < sysconf(_SC_NPROCESSORS_ONLN) &&
+        load_caches(&hw)) {
+        ax_topo_place_in(hw, cpus, package, cache);
+        hwloc_topology_destroy(hw);
+    }
+    hwloc_bitmap_free(cpus);
 }

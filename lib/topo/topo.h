@@ -1,5 +1,5 @@
 /*
- * topo: what train may use beside <accel/topo.h>.
+ * topo: what train and comm may use beside <accel/topo.h>.
  */
 #ifndef AX_TOPO_H
 #define AX_TOPO_H
@@ -22,5 +22,12 @@ void ax_topo_check_binding(int local_rank);
 void ax_topo_binding_texts(char *(*get)(const char *name), int threads,
                            const char *cpus, char *promised, char *omp,
                            size_t room);
+
+/*
+ * The package and the last-level cache above all CPUs that this process may
+ * run on, as numbers within the machine; -1: there is no single one, or it is
+ * not known.
+ */
+void ax_topo_place(int *package, int *cache);
 
 #endif

@@ -31,4 +31,8 @@ int ax_topo_numa_of(hwloc_topology_t hw, hwloc_const_cpuset_t set);
 /* "0-3,8"; cut with "..." when it does not fit into `room`, 8 at least. */
 void ax_topo_list_cpus(hwloc_const_bitmap_t cpus, char *out, size_t room);
 
+/* See ax_topo_place(). */
+void ax_topo_place_in(hwloc_topology_t hw, hwloc_const_cpuset_t cpus,
+                      int *package, int *cache);
+
 #endif

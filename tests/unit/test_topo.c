@@ -240,6 +240,47 @@ static void a_narrow_binding_is_told(void **state)
     assert_non_null(strstr(a, "srun -c 4"));
 }
 
+/* ---- where a process runs ---------------------------------------------------
+ */
+
+static const struct {
+    const char *machine, *cpus;
+    int package, cache;
+} spots[] = {
+    {"package:2 l3:1 core:4 pu:1", "0", 0, 0},
+    {"package:2 l3:1 core:4 pu:1", "1-3", 0, 0},
+    {"package:2 l3:1 core:4 pu:1", "7", 1, 1},
+    {"package:2 l3:1 core:4 pu:1", "3-4", -1, -1}, /* on both */
+    {"package:2 l3:1 core:4 pu:1", "0-7", -1, -1},
+    {"package:2 l3:1 core:4 pu:1", "99", -1, -1}, /* not of this machine */
+    {"package:2 l3:4 core:2 pu:2", "4-7", 0, 1},
+    {"package:2 l3:4 core:2 pu:2", "0,4", 0, -1}, /* two caches, one package */
+    {"package:2 l3:4 core:2 pu:2", "31", 1, 7},
+    {"package:1 l3:2 core:2 pu:1", "2-3", 0, 1},
+    {"package:2 core:2 pu:1", "2", 1, -1}, /* no such cache */
+    {"l3:2 core:2 pu:1", "2", -1, 1},      /* no packages */
+    {"core:2 pu:1", "1", -1, -1},
+};
+
+static void a_binding_has_a_place(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(spots); i++) {
+        hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+        hwloc_topology_t hw;
+        int package = 7, cache = 7;
+        assert_int_equal(hwloc_topology_init(&hw), 0);
+        assert_int_equal(hwloc_topology_set_synthetic(hw, spots[i].machine), 0);
+        assert_int_equal(hwloc_topology_load(hw), 0);
+        assert_int_equal(hwloc_bitmap_list_sscanf(cpus, spots[i].cpus), 0);
+        ax_topo_place_in(hw, cpus, &package, &cache);
+        if (package != spots[i].package || cache != spots[i].cache)
+            fail_msg("case %zu: package %d, cache %d", i, package, cache);
+        hwloc_bitmap_free(cpus);
+        hwloc_topology_destroy(hw);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +291,7 @@ int main(void)
         cmocka_unit_test(wrong_uses_are_refused),
         cmocka_unit_test(lists_of_cpus_are_cut_at_a_number),
         cmocka_unit_test(a_narrow_binding_is_told),
+        cmocka_unit_test(a_binding_has_a_place),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
