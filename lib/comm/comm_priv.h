@@ -68,6 +68,9 @@ typedef struct ax_block {
 typedef struct ax_inter ax_inter_t;
 typedef struct ax_pairs ax_pairs_t;
 
+/* Groups of the node's ranks (levels.c). */
+typedef struct ax_levels ax_levels_t;
+
 /* A rank whose beat stands still is stopped, whatever it said it waits for. */
 typedef struct ax_beat {
     uint32_t seen;
@@ -89,6 +92,9 @@ struct accel_comm {
     size_t *node_bytes; /* room for a number for each node, and one more */
     size_t *part_at;    /* for each rank, and one more */
     ax_seg_t *seg;
+    ax_line_t **seen;     /* where I see each rank's line: it, or a copy */
+    ax_levels_t *levels;  /* when ranks are in groups */
+    bool by_groups;       /* others' lines are copied into my group */
     ax_beat_t *beats;     /* of each rank of the node, as seen last */
     const void **sources; /* room for one pointer for each rank of the node */
     ax_inter_t *inter;    /* of several nodes only */
@@ -281,6 +287,18 @@ accel_status_t ax_wait_more(accel_comm_t *c, ax_wait_t *wait);
 /* Does the wait's end depend on local rank `local`, now? */
 bool ax_awaits(const accel_comm_t *c, const ax_wait_t *wait, int local);
 
+/* Does this line say that its rank has entered, or arrived? */
+static inline bool ax_has_come(const ax_line_t *line, const ax_wait_t *wait)
+{
+    uint64_t seq = wait->entered;
+
+    if (seq)
+        return atomic_load_explicit(&line->card[seq & 1].seq,
+                                    memory_order_acquire) >= seq;
+    return atomic_load_explicit(&line->arrived, memory_order_acquire) >=
+           wait->arrived;
+}
+
 /* All ranks of the node have made the call that is being made. */
 accel_status_t ax_node_entered(accel_comm_t *c);
 
@@ -293,6 +311,59 @@ accel_status_t ax_node_barrier(accel_comm_t *c);
 
 /* Local rank 0 lets the others go; the others wait for it. */
 accel_status_t ax_node_release(accel_comm_t *c);
+
+/* ---- levels.c ---------------------------------------------------------------
+ */
+
+/* Where a rank runs, or -1 when that is no single place. */
+typedef struct ax_spot {
+    int32_t package, cache;
+} ax_spot_t;
+
+struct ax_levels {
+    int groups, mine;
+    int *group;          /* of each local rank */
+    int *carrier;        /* who copies its line to my group; -1: it is in it */
+    bool forced;         /* by the setting */
+    double flat, copied; /* seconds of a barrier, the slowest rank's */
+};
+
+/* This rank's, from the setting "groups" or from its binding. */
+accel_status_t ax_levels_place(const accel_comm_t *c, ax_spot_t *mine);
+
+/* Puts ranks into groups, numbered as they come: how many there are; 0 when
+ * going by groups serves nothing. `place` and `group` of each rank. */
+int ax_levels_group(const ax_spot_t *place, int ranks, int *group);
+
+/* Before the segment: `place` of each rank of the node, alike on all. */
+accel_status_t ax_levels_make(accel_comm_t *c, const ax_spot_t *place,
+                              ax_seg_plan_t *plan);
+void ax_levels_free(ax_levels_t *levels);
+
+/* After it: chooses, by the setting or by measuring. All ranks of the node. */
+accel_status_t ax_levels_start(accel_comm_t *c);
+
+/* Ranks see others' lines in their group's copy, or where they are. */
+void ax_levels_use(accel_comm_t *c, bool by_groups);
+
+/* Copies the lines that have come and are mine to copy. */
+void ax_levels_carry_now(accel_comm_t *c, const ax_wait_t *wait);
+
+static inline void ax_levels_carry(accel_comm_t *c, const ax_wait_t *wait)
+{
+    if (c->by_groups && (wait->entered || wait->arrived))
+        ax_levels_carry_now(c, wait);
+}
+
+/* Has local rank `local` not copied to my group what has come? */
+bool ax_levels_owes_now(const accel_comm_t *c, const ax_wait_t *wait,
+                        int local);
+
+static inline bool ax_levels_owes(const accel_comm_t *c, const ax_wait_t *wait,
+                                  int local)
+{
+    return c->by_groups && ax_levels_owes_now(c, wait, local);
+}
 
 /* ---- fault.c ----------------------------------------------------------------
  */

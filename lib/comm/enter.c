@@ -77,9 +77,9 @@ ax_where_t ax_comm_where(accel_comm_t *comm, ax_where_t where)
 /* ---- publishing ------------------------------------------------------------
  */
 
-static ax_card_t *card_of(const accel_comm_t *c, int local)
+static const ax_card_t *card_of(const accel_comm_t *c, int local)
 {
-    return &ax_line(c->seg, local)->card[c->call.seq & 1];
+    return &c->seen[local]->card[c->call.seq & 1];
 }
 
 ax_call_t ax_call_of(const accel_comm_t *c, int local)
@@ -109,7 +109,8 @@ const void *ax_inline_of(const accel_comm_t *c, int local, size_t bytes)
  * number. */
 static void publish(accel_comm_t *c, const void *data, size_t bytes)
 {
-    ax_card_t *card = card_of(c, c->local_rank);
+    ax_line_t *line = ax_line(c->seg, c->local_rank);
+    ax_card_t *card = &line->card[c->call.seq & 1];
 
     if (c->call.status != ACCEL_OK)
         memcpy(text_of(c, c->local_rank), accel_last_error()->text,

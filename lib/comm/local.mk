@@ -14,6 +14,7 @@ lib_libaccel_core_la_SOURCES += \
 	lib/comm/inter.c \
 	lib/comm/inter_priv.h \
 	lib/comm/letter.c \
+	lib/comm/levels.c \
 	lib/comm/measure.c \
 	lib/comm/model.c \
 	lib/comm/model.h \
@@ -73,6 +74,12 @@ unit_tests += tests/unit/test_request
 tests_unit_test_request_SOURCES = tests/unit/test_request.c tests/unit/ranks.h
 tests_unit_test_request_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_request_LDADD = $(unit_ldadd)
+
+unit_tests += tests/unit/test_levels
+tests_unit_test_levels_SOURCES = tests/unit/test_levels.c tests/unit/ranks.h \
+	tests/multi/sweep.c tests/multi/sweep.h tests/multi/element.h
+tests_unit_test_levels_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_levels_LDADD = $(unit_ldadd)
 
 unit_tests += tests/unit/test_split
 tests_unit_test_split_SOURCES = tests/unit/test_split.c tests/unit/ranks.h \

@@ -6,13 +6,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#define RECORD_VERSION 2
+#define RECORD_VERSION 3
 #define SLOT_BYTES (128u << 10)
 
 /* What a rank publishes through the exchange. */
 struct record {
     uint32_t version;
     ax_meet_point_t point;
+    ax_spot_t place;
     uint32_t bytes;
     uint8_t data[AX_JOB_ENDPOINT_MAX - 64]; /* of several nodes: its address */
 };
@@ -32,6 +33,8 @@ static accel_status_t prepare(ax_opening_t *o, struct record *record)
     st = ax_files_needed(3 * c->local_size);
     if (st == ACCEL_OK)
         st = ax_meet_listen(ax_is_leader(c), &record->point, &o->listen_fd);
+    if (st == ACCEL_OK && c->local_size > 1)
+        st = ax_levels_place(c, &record->place);
     if (st == ACCEL_OK && c->nodes > 1)
         st =
             ax_inter_open(c, record->data, sizeof record->data, &record->bytes);
@@ -90,6 +93,27 @@ static accel_status_t exchange(ax_opening_t *o, accel_status_t mine)
     return ax_gather_bytes(o->parent, &record, bytes, &o->all, o->offsets);
 }
 
+/* Where the ranks of my node run decides on its groups. */
+static accel_status_t make_groups(ax_opening_t *o, ax_seg_plan_t *plan)
+{
+    accel_comm_t *c = o->comm;
+    ax_spot_t *places = calloc((size_t)c->local_size, sizeof *places);
+    struct record record;
+    accel_status_t st = ACCEL_OK;
+
+    if (!places)
+        return ax_fail(ACCEL_ERR_NOMEM, "comm: no memory for %d ranks",
+                       c->local_size);
+    for (int i = 0; i < c->local_size && st == ACCEL_OK; i++) {
+        st = record_of(o, ax_rank_here(c, i), &record);
+        places[i] = record.place;
+    }
+    if (st == ACCEL_OK)
+        st = ax_levels_make(c, places, plan);
+    free(places);
+    return st;
+}
+
 static accel_status_t join_node(ax_opening_t *o)
 {
     accel_comm_t *c = o->comm;
@@ -115,7 +139,12 @@ static accel_status_t join_node(ax_opening_t *o)
                           .timeout = (double)c->timeout_ns / 1e9};
     if (plan.timeout > AX_MEET_SECONDS)
         plan.timeout = AX_MEET_SECONDS;
-    return ax_seg_open(&plan, &leader.point, o->listen_fd, &c->seg);
+    if ((st = make_groups(o, &plan)) != ACCEL_OK)
+        return st;
+    st = ax_seg_open(&plan, &leader.point, o->listen_fd, &c->seg);
+    if (st == ACCEL_OK)
+        ax_levels_use(c, false);
+    return st;
 }
 
 /* Rails: rank i of each node talks to rank i of the others. */
@@ -193,7 +222,7 @@ static accel_status_t meet(ax_opening_t *o)
         ax_inter_settle(c);
         lend_segment(c);
     }
-    return st;
+    return st == ACCEL_OK && c->levels ? ax_levels_start(c) : st;
 }
 
 /* A part that could not be joined ends the whole split. */

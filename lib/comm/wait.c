@@ -26,27 +26,26 @@ static inline void relax(void)
 #endif
 }
 
-static uint64_t seq_of(const accel_comm_t *c, int local, uint64_t seq)
-{
-    return atomic_load_explicit(&ax_line(c->seg, local)->card[seq & 1].seq,
-                                memory_order_acquire);
-}
-
 bool ax_awaits(const accel_comm_t *c, const ax_wait_t *wait, int local)
 {
     ax_line_t *line = ax_line(c->seg, local);
 
-    if (wait->entered)
-        return seq_of(c, local, wait->entered) < wait->entered;
+    if (wait->entered || wait->arrived)
+        return !ax_has_come(line, wait) || ax_levels_owes(c, wait, local);
     if (wait->ranks)
         return ax_pairs_await(c, wait, ax_rank_here(c, local));
-    if (wait->arrived)
-        return atomic_load_explicit(&line->arrived, memory_order_acquire) <
-               wait->arrived;
     if (wait->released && local == 0)
         return atomic_load_explicit(&line->released, memory_order_acquire) <
                wait->released;
     return false;
+}
+
+/* Is what ends the wait not to be seen here yet? */
+static bool lacks(const accel_comm_t *c, const ax_wait_t *wait, int local)
+{
+    if (wait->entered || wait->arrived)
+        return !ax_has_come(c->seen[local], wait);
+    return ax_awaits(c, wait, local);
 }
 
 /*
@@ -156,7 +155,7 @@ static void sleep_for_bell(accel_comm_t *c, const ax_wait_t *wait)
     bool there = false;
 
     for (int r = 0; r < c->local_size && !there; r++)
-        there = ax_awaits(c, wait, r);
+        there = lacks(c, wait, r);
     if (there && !ax_fault_there(c))
         ax_bell_wait(c->seg, bell, wait->nap_ns);
     ax_bell_end(c->seg);
@@ -210,9 +209,12 @@ static accel_status_t wait_for_all(accel_comm_t *c, ax_wait_t *wait)
 {
     accel_status_t st = ACCEL_OK;
 
+    ax_levels_carry(c, wait);
     for (int r = 0; r < c->local_size && st == ACCEL_OK; r++)
-        while (st == ACCEL_OK && ax_awaits(c, wait, r))
+        while (st == ACCEL_OK && lacks(c, wait, r)) {
             st = ax_wait_more(c, wait);
+            ax_levels_carry(c, wait);
+        }
     return st;
 }
 
@@ -237,10 +239,11 @@ accel_status_t ax_node_entered(accel_comm_t *c)
 {
     uint64_t seq = c->call.seq;
     unsigned looks = c->seg->crowded || c->inter ? 1 : LOOKS;
-    const ax_line_t *lines = c->seg->lines;
 
+    if (c->by_groups)
+        return enter_slowly(c);
     for (int r = 0; r < c->local_size; r++) {
-        const _Atomic uint64_t *its = &lines[r].card[seq & 1].seq;
+        const _Atomic uint64_t *its = &c->seen[r]->card[seq & 1].seq;
         for (unsigned i = 0;
              atomic_load_explicit(its, memory_order_acquire) < seq; i++)
             if (i == looks)

@@ -170,26 +170,34 @@ static void lay_out(ax_seg_t *seg, const ax_seg_plan_t *plan)
     size_t ranks = (size_t)plan->ranks;
 
     seg->slot_bytes = round_up(plan->slot_bytes, page);
+    seg->copies_bytes = round_up(ranks * sizeof(ax_line_t), page);
     seg->base_bytes = round_up(sizeof(ax_seg_head_t), page) +
                       round_up(ranks * sizeof(ax_line_t), page) +
                       ranks * 2 * seg->slot_bytes +
                       (plan->shared ? 6 * seg->slot_bytes : 0) +
-                      round_up(ranks * sizeof(ax_post_t), page);
+                      round_up(ranks * sizeof(ax_post_t), page) +
+                      (size_t)plan->groups * seg->copies_bytes;
 }
 
 /* Each rank takes the memory of its own slots, so that they are near its
- * cores; local rank 0 takes all the rest. */
-static accel_status_t take_own(const ax_seg_t *seg)
+ * cores, and one of each group that of the group's copies; local rank 0 takes
+ * all the rest. */
+static accel_status_t take_own(const ax_seg_t *seg, const ax_seg_plan_t *plan)
 {
     size_t mine = 2 * seg->slot_bytes;
     size_t before = (size_t)(seg->slots - (char *)seg->head);
     size_t slots = (size_t)seg->ranks * mine;
+    size_t copies = (size_t)plan->groups * seg->copies_bytes;
+    size_t rest = seg->base_bytes - before - slots - copies;
+    size_t own = (size_t)(plan->takes - 1) * seg->copies_bytes;
     accel_status_t st = ax_seg_take(seg, before + (size_t)seg->me * mine, mine);
 
     if (st == ACCEL_OK && seg->me == 0)
         st = ax_seg_take(seg, 0, before);
     if (st == ACCEL_OK && seg->me == 0)
-        st = ax_seg_take(seg, before + slots, seg->base_bytes - before - slots);
+        st = ax_seg_take(seg, before + slots, rest);
+    if (st == ACCEL_OK && plan->takes)
+        st = ax_seg_take(seg, before + slots + rest + own, seg->copies_bytes);
     return st;
 }
 
@@ -207,6 +215,7 @@ static void place(ax_seg_t *seg, const ax_seg_plan_t *plan, char *base)
     seg->shared = plan->shared ? base : NULL;
     base += plan->shared ? 6 * seg->slot_bytes : 0;
     seg->posts = (ax_post_t *)base;
+    seg->copies = base + round_up(ranks * sizeof(ax_post_t), page);
 }
 
 /* The kernel makes this process's other processors take part in the fences of
@@ -300,7 +309,7 @@ accel_status_t ax_seg_open(const ax_seg_plan_t *plan,
     st = ax_map(seg->fd, 0, seg->base_bytes, &base);
     if (st == ACCEL_OK) {
         place(seg, plan, base);
-        st = take_own(seg);
+        st = take_own(seg, plan);
     }
     if (st == ACCEL_OK)
         say_cpus(seg);

@@ -124,7 +124,9 @@ typedef struct ax_seg {
     char *slots;      /* ranks x 2 x slot_bytes */
     char *shared;     /* 2 x (2 + 1) x slot_bytes, when asked for */
     ax_post_t *posts; /* of each rank */
-    int *pidfds;      /* -1: the kernel gave none */
+    char *copies;     /* groups x copies_bytes */
+    size_t copies_bytes;
+    int *pidfds; /* -1: the kernel gave none */
     int32_t *pids;
     bool *dead;
     void *polls;
@@ -153,6 +155,8 @@ typedef struct ax_seg_plan {
     int me, ranks;
     size_t slot_bytes;
     bool shared;    /* several nodes: areas for local rank 0's transport */
+    int groups;     /* of ranks that keep copies of others' lines; or 0 */
+    int takes;      /* 1 + the group whose copies lie near this rank; or 0 */
     double timeout; /* seconds; at most AX_MEET_SECONDS are waited */
 } ax_seg_plan_t;
 
@@ -284,6 +288,14 @@ static inline uint64_t ax_line_last(ax_line_t *line)
     if (pair)
         return AX_LAST(pair, seq + 1);
     return seq ? AX_LAST(kind, seq) : 0;
+}
+
+/* Where group `group` copies the line of `local_rank` to. */
+static inline ax_line_t *ax_copy(const ax_seg_t *seg, int group, int local_rank)
+{
+    char *copies = seg->copies + (size_t)group * seg->copies_bytes;
+
+    return (ax_line_t *)(void *)copies + local_rank;
 }
 
 static inline char *ax_slot(const ax_seg_t *seg, int local_rank, uint64_t turn)

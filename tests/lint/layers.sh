@@ -6,7 +6,7 @@ allowed() {
     case $1 in
     base | topo | job | optim | loader | mod) ;;
     net) echo "topo job mod" ;;
-    comm) echo "net job mod" ;;
+    comm) echo "net job mod topo" ;;
     ckpt) echo "comm job" ;;
     train) echo "comm optim loader ckpt job topo" ;;
     *) return 1 ;;

@@ -1,0 +1,293 @@
+/*
+ * Ranks of a node in groups: those on a socket, or above one last-level
+ * cache. A line of memory that several sockets read costs several times what
+ * it costs within one, and every collective begins with each of p ranks
+ * reading the card of each other. What goes from group to group, for p ranks
+ * in G groups of g:
+ *
+ *                              flat                   by groups
+ *   enter, inline (cards)      p (p - g)              G (p - g)
+ *   barrier (counters)         p (p - g)              G (p - g)
+ *
+ * By groups, each rank copies the lines of its share of the other groups'
+ * ranks into its own group's copies, as they come; for two equal groups that
+ * is one line a rank. All of a group then read copies, and do with them what
+ * they do with lines: compare all calls, add in rank order. So no result
+ * depends on whether ranks go by groups, and groups may be as uneven and as
+ * mixed as they like. It costs a hop within the group: measuring decides.
+ *
+ * A line is written again two calls later, when all have left its call; that
+ * holds for a copy as well, as who copies it does so before leaving.
+ */
+#include "comm/comm_priv.h"
+
+#include "topo/topo.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- who is where -----------------------------------------------------------
+ */
+
+static bool is_list(const char *text)
+{
+    return text[strspn(text, "abcdefghijklmnopqrstuvwxyz")] == '\0';
+}
+
+static bool is_auto(const accel_comm_t *c)
+{
+    return strcmp(ax_settings_str(c->settings, "groups"), "auto") == 0;
+}
+
+accel_status_t ax_levels_place(const accel_comm_t *c, ax_spot_t *mine)
+{
+    const char *groups = ax_settings_str(c->settings, "groups");
+    int package = -1, cache = -1;
+
+    *mine = (ax_spot_t){-1, -1};
+    if (strcmp(groups, "none") == 0)
+        return ACCEL_OK;
+    if (is_auto(c)) {
+        ax_topo_place(&package, &cache);
+        *mine = (ax_spot_t){package, cache};
+        return ACCEL_OK;
+    }
+    if (!is_list(groups))
+        return ax_fail(ACCEL_ERR_ARG,
+                       "comm: groups=%.64s: want auto, none or a letter (a to "
+                       "z) for each rank of a node",
+                       groups);
+    mine->package = groups[(size_t)c->local_rank % strlen(groups)];
+    return ACCEL_OK;
+}
+
+/* By packages, or by caches. */
+static int group_by(const ax_spot_t *place, int ranks, bool package, int *group)
+{
+    int groups = 0;
+
+    for (int r = 0; r < ranks; r++) {
+        int mine = package ? place[r].package : place[r].cache;
+        if (mine < 0)
+            return 0;
+        group[r] = groups;
+        for (int i = 0; i < r; i++)
+            if (mine == (package ? place[i].package : place[i].cache)) {
+                group[r] = group[i];
+                break;
+            }
+        groups += group[r] == groups;
+    }
+    return groups > 1 && groups < ranks ? groups : 0;
+}
+
+int ax_levels_group(const ax_spot_t *place, int ranks, int *group)
+{
+    int groups = group_by(place, ranks, true, group);
+
+    return groups ? groups : group_by(place, ranks, false, group);
+}
+
+/* The lines of other groups are dealt out among the ranks of mine. */
+static void share_out(const accel_comm_t *c, ax_levels_t *l)
+{
+    int next = 0;
+
+    for (int r = 0; r < c->local_size; r++) {
+        l->carrier[r] = -1;
+        if (l->group[r] == l->mine)
+            continue;
+        while (l->group[next % c->local_size] != l->mine)
+            next++;
+        l->carrier[r] = next++ % c->local_size;
+    }
+}
+
+accel_status_t ax_levels_make(accel_comm_t *c, const ax_spot_t *place,
+                              ax_seg_plan_t *plan)
+{
+    size_t ranks = (size_t)c->local_size;
+    ax_levels_t *l = calloc(1, sizeof *l);
+
+    if (l) {
+        l->group = calloc(ranks, sizeof *l->group);
+        l->carrier = calloc(ranks, sizeof *l->carrier);
+    }
+    if (!l || !l->group || !l->carrier) {
+        ax_levels_free(l);
+        return ax_fail(ACCEL_ERR_NOMEM, "comm: no memory for %zu ranks", ranks);
+    }
+    l->groups = ax_levels_group(place, c->local_size, l->group);
+    if (l->groups == 0) {
+        ax_levels_free(l);
+        return ACCEL_OK;
+    }
+    int first = 0;
+    l->mine = l->group[c->local_rank];
+    l->forced = !is_auto(c);
+    share_out(c, l);
+    while (l->group[first] != l->mine)
+        first++;
+    plan->groups = l->groups;
+    plan->takes = first == c->local_rank ? l->mine + 1 : 0;
+    c->levels = l;
+    return ACCEL_OK;
+}
+
+void ax_levels_free(ax_levels_t *l)
+{
+    if (!l)
+        return;
+    free(l->group);
+    free(l->carrier);
+    free(l);
+}
+
+void ax_levels_use(accel_comm_t *c, bool by_groups)
+{
+    const ax_levels_t *l = c->levels;
+
+    c->by_groups = by_groups;
+    for (int r = 0; r < c->local_size; r++)
+        c->seen[r] = by_groups && l->carrier[r] >= 0
+                         ? ax_copy(c->seg, l->mine, r)
+                         : ax_line(c->seg, r);
+}
+
+/* ---- copying ----------------------------------------------------------------
+ */
+
+static void copy_card(const ax_card_t *from, ax_card_t *to, uint64_t seq)
+{
+    memcpy(to->signs, from->signs, sizeof to->signs);
+    memcpy(to->near, from->near, sizeof to->near);
+    memcpy(to->far, from->far, sizeof to->far);
+    atomic_store_explicit(&to->seq, seq, memory_order_release);
+}
+
+void ax_levels_carry_now(accel_comm_t *c, const ax_wait_t *wait)
+{
+    const ax_levels_t *l = c->levels;
+    uint64_t seq = wait->entered;
+    bool news = wait->tries == 0; /* mine, for those that copy my line */
+
+    for (int r = 0; r < c->local_size; r++) {
+        const ax_line_t *line = ax_line(c->seg, r);
+        ax_line_t *copy = c->seen[r];
+        if (l->carrier[r] != c->local_rank || ax_has_come(copy, wait) ||
+            !ax_has_come(line, wait))
+            continue;
+        if (seq)
+            copy_card(&line->card[seq & 1], &copy->card[seq & 1], seq);
+        else
+            atomic_store_explicit(&copy->arrived, wait->arrived,
+                                  memory_order_release);
+        news = true;
+    }
+    if (news)
+        ax_bell_ring(c->seg);
+}
+
+bool ax_levels_owes_now(const accel_comm_t *c, const ax_wait_t *wait, int local)
+{
+    const ax_levels_t *l = c->levels;
+
+    if (local == c->local_rank)
+        return false;
+    for (int r = 0; r < c->local_size; r++)
+        if (l->carrier[r] == local && !ax_has_come(c->seen[r], wait) &&
+            ax_has_come(ax_line(c->seg, r), wait))
+            return true;
+    return false;
+}
+
+/* ---- choosing ---------------------------------------------------------------
+ */
+
+#define ROUNDS 32
+
+/* Seconds of a barrier: the better of two means. */
+static accel_status_t time_barrier(accel_comm_t *c, bool by_groups,
+                                   double *seconds)
+{
+    accel_status_t st;
+
+    ax_levels_use(c, by_groups);
+    st = ax_node_barrier(c); /* to start together */
+    *seconds = 1e9;
+    for (int i = 0; i < 2; i++) {
+        uint64_t began = ax_now_ns();
+        for (int k = 0; k < ROUNDS && st == ACCEL_OK; k++)
+            st = ax_node_barrier(c);
+        double took = (double)(ax_now_ns() - began) * 1e-9 / ROUNDS;
+        *seconds = took < *seconds ? took : *seconds;
+    }
+    return st;
+}
+
+/* The slowest rank's counts for all, so that all choose alike. */
+static accel_status_t agree(accel_comm_t *c, double *mine, int count)
+{
+    size_t bytes = (size_t)count * sizeof *mine;
+    accel_status_t st;
+
+    memcpy(ax_slot(c->seg, c->local_rank, 0), mine, bytes);
+    if ((st = ax_node_barrier(c)) != ACCEL_OK)
+        return st;
+    for (int r = 0; r < c->local_size; r++) {
+        const double *its = (const double *)(void *)ax_slot(c->seg, r, 0);
+        for (int i = 0; i < count; i++)
+            mine[i] = its[i] > mine[i] ? its[i] : mine[i];
+    }
+    return ax_node_barrier(c); /* all have read it */
+}
+
+static void report(const accel_comm_t *c)
+{
+    const ax_levels_t *l = c->levels;
+    char text[AX_SEG_TEXT] = "";
+
+    if (c->rank != 0 ||
+        strcmp(ax_settings_str(c->settings, "debug"), "tuning") != 0)
+        return;
+    for (int g = 0; g < l->groups; g++) {
+        bool flags[AX_RANKS_SHOWN] = {false};
+        for (int r = 0; r < c->local_size; r++)
+            if (l->group[r] == g && ax_rank_here(c, r) < AX_RANKS_SHOWN)
+                flags[ax_rank_here(c, r)] = true;
+        ax_append(text, sizeof text, "%s", g ? "; " : "");
+        ax_append_ranks(text, sizeof text, flags, AX_RANKS_SHOWN);
+    }
+    ax_log(AX_LOG_REPORT, "tuning: %d groups of ranks on this node: %s",
+           l->groups, text);
+    if (l->forced)
+        snprintf(text, sizeof text, "the setting groups says so");
+    else if (c->seg->crowded)
+        snprintf(text, sizeof text, "ranks are more than their CPUs");
+    else
+        snprintf(text, sizeof text, "a barrier takes %.2f us flat, %.2f us so",
+                 l->flat * 1e6, l->copied * 1e6);
+    ax_log(AX_LOG_REPORT, "tuning: ranks meet %s: %s",
+           c->by_groups ? "by groups" : "flat", text);
+}
+
+accel_status_t ax_levels_start(accel_comm_t *c)
+{
+    ax_levels_t *l = c->levels;
+    double times[2] = {0, 0};
+    accel_status_t st = ACCEL_OK;
+
+    /* who shares a core waits for the system, not for the memory */
+    if (!l->forced && !c->seg->crowded) {
+        if ((st = time_barrier(c, true, &times[1])) != ACCEL_OK ||
+            (st = time_barrier(c, false, &times[0])) != ACCEL_OK ||
+            (st = agree(c, times, 2)) != ACCEL_OK)
+            return st;
+        l->flat = times[0];
+        l->copied = times[1];
+    }
+    ax_levels_use(c, l->forced || l->copied < l->flat);
+    report(c);
+    return st;
+}
