@@ -1,20 +1,8 @@
 /* All-to-all: each rank has a part for each rank. */
-#include "comm/op.h"
+#include "comm/direct.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* One all-to-all under way. */
-typedef struct trade {
-    const char *send;
-    char *recv;
-    const ax_parts_t *to, *from;
-    size_t longest; /* of all parts of all ranks */
-    /* Between nodes: the longest part that any rank here sends to, or gets
-     * from, a rank of node k; and where the parts for and from node k lie in
-     * the segment. */
-    size_t *longest_to, *longest_from, *to_at, *from_at;
-} trade_t;
 
 /* Parts lie in the slots one after the other, as far apart as the longest of
  * them is in this chunk. */
@@ -32,7 +20,7 @@ static void copy(char *to, const char *from, size_t bytes)
 }
 
 /* My own part needs no slot. */
-static void keep_own(const accel_comm_t *c, const trade_t *t)
+static void keep_own(const accel_comm_t *c, const ax_trade_t *t)
 {
     copy(t->recv + ax_part_offset(t->from, c->rank),
          t->send + ax_part_offset(t->to, c->rank),
@@ -42,7 +30,7 @@ static void keep_own(const accel_comm_t *c, const trade_t *t)
 /* ---- on one node ------------------------------------------------------------
  */
 
-static void give_here(accel_comm_t *c, const trade_t *t, size_t first,
+static void give_here(accel_comm_t *c, const ax_trade_t *t, size_t first,
                       size_t most)
 {
     size_t stride = stride_of(t->longest, first, most);
@@ -55,7 +43,7 @@ static void give_here(accel_comm_t *c, const trade_t *t, size_t first,
                  ax_part_in(t->to, r, first, most));
 }
 
-static void take_here(accel_comm_t *c, const trade_t *t, size_t first,
+static void take_here(accel_comm_t *c, const ax_trade_t *t, size_t first,
                       size_t most)
 {
     size_t stride = stride_of(t->longest, first, most);
@@ -78,8 +66,8 @@ static size_t pair_at(int giver, int takers, int taker, size_t stride)
     return ((size_t)giver * (size_t)takers + (size_t)taker) * stride;
 }
 
-static void place_nodes(const accel_comm_t *c, const trade_t *t, size_t first,
-                        size_t most)
+static void place_nodes(const accel_comm_t *c, const ax_trade_t *t,
+                        size_t first, size_t most)
 {
     for (int k = 0; k < c->nodes; k++) {
         size_t pairs = (size_t)c->local_size * (size_t)ax_ranks_on(c, k);
@@ -91,7 +79,7 @@ static void place_nodes(const accel_comm_t *c, const trade_t *t, size_t first,
     }
 }
 
-static void give_nodes(accel_comm_t *c, const trade_t *t, size_t first,
+static void give_nodes(accel_comm_t *c, const ax_trade_t *t, size_t first,
                        size_t most)
 {
     char *in = ax_acc(c->seg, c->turn);
@@ -108,7 +96,7 @@ static void give_nodes(accel_comm_t *c, const trade_t *t, size_t first,
     }
 }
 
-static void take_nodes(accel_comm_t *c, const trade_t *t, size_t first,
+static void take_nodes(accel_comm_t *c, const ax_trade_t *t, size_t first,
                        size_t most)
 {
     for (int r = 0; r < c->size; r++) {
@@ -140,7 +128,7 @@ static size_t chunk_bytes(const accel_comm_t *c)
     return c->seg->slot_bytes / ((size_t)c->size * (size_t)most);
 }
 
-static accel_status_t trade(accel_comm_t *c, const trade_t *t,
+static accel_status_t trade(accel_comm_t *c, const ax_trade_t *t,
                             accel_status_t mine)
 {
     size_t most = chunk_bytes(c);
@@ -153,11 +141,24 @@ static accel_status_t trade(accel_comm_t *c, const trade_t *t,
             place_nodes(c, t, first, most);
             give_nodes(c, t, first, most);
         } else if (longest) {
-            give_here(c, t, first, most);
+            if (first == 0 && ax_is_direct(c, longest))
+                ax_direct_trade_note(c, t);
+            if (first || !ax_has_named(c))
+                give_here(c, t, first, most);
         }
         st = first ? ax_node_barrier(c) : ax_enter(c, mine);
         if (st != ACCEL_OK || longest == 0)
             return st;
+        if (first == 0 && c->any_named) {
+            if (ax_direct_trade_can(c)) {
+                st = ax_direct_trade(c, t);
+                break;
+            }
+            if (ax_has_named(c))
+                give_here(c, t, first, most);
+            if ((st = ax_node_barrier(c)) != ACCEL_OK)
+                return st;
+        }
         if (c->nodes == 1) {
             take_here(c, t, first, most);
             continue;
@@ -168,12 +169,13 @@ static accel_status_t trade(accel_comm_t *c, const trade_t *t,
             return st;
         take_nodes(c, t, first, most);
     }
-    keep_own(c, t);
-    return ACCEL_OK;
+    if (st == ACCEL_OK)
+        keep_own(c, t);
+    return st;
 }
 
 /* Room for numbers of nodes. */
-static accel_status_t make_room(const accel_comm_t *c, trade_t *t)
+static accel_status_t make_room(const accel_comm_t *c, ax_trade_t *t)
 {
     size_t n = (size_t)c->nodes + 1;
 
@@ -190,11 +192,11 @@ static accel_status_t trade_equal(accel_comm_t *c, const char *send, char *recv,
                                   size_t bytes, accel_status_t mine)
 {
     ax_parts_t parts = {.each = bytes};
-    trade_t t = {.send = send,
-                 .recv = recv,
-                 .to = &parts,
-                 .from = &parts,
-                 .longest = bytes};
+    ax_trade_t t = {.send = send,
+                    .recv = recv,
+                    .to = &parts,
+                    .from = &parts,
+                    .longest = bytes};
     accel_status_t st;
 
     if (mine == ACCEL_OK)
@@ -314,7 +316,7 @@ static void add_longest(const accel_comm_t *c, const ax_table_t *table,
 
 /* The ranks of a node tell each other their longest parts for each node: what
  * is between two nodes is then as long for both. */
-static accel_status_t share_longest(accel_comm_t *c, trade_t *t,
+static accel_status_t share_longest(accel_comm_t *c, ax_trade_t *t,
                                     const sizes_t *s)
 {
     size_t n = (size_t)c->nodes;
@@ -344,7 +346,8 @@ accel_status_t ax_do_alltoallv(accel_comm_t *c, const ax_op_t *op)
 {
     sizes_t s = {0};
     ax_parts_t to = {.table = &s.to}, from = {.table = &s.from};
-    trade_t t = {.send = op->send, .recv = op->recv, .to = &to, .from = &from};
+    ax_trade_t t = {
+        .send = op->send, .recv = op->recv, .to = &to, .from = &from};
     accel_status_t st = hear_sizes(c, op, &s, &t.longest);
 
     if (st == ACCEL_OK)

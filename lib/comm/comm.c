@@ -19,10 +19,11 @@ static accel_status_t make_tables(accel_comm_t *c)
     c->beats = calloc(size, sizeof *c->beats);
     c->seen = calloc(size, sizeof *c->seen);
     c->sources = calloc(size, sizeof *c->sources);
+    c->targets = calloc(size, sizeof *c->targets);
     c->part_at = calloc(size + 1, sizeof *c->part_at);
     if (!c->named || !c->job_node || !c->node_of || !c->position ||
         !c->rank_at || !c->node_first || !c->node_bytes || !c->beats ||
-        !c->seen || !c->sources || !c->part_at)
+        !c->seen || !c->sources || !c->targets || !c->part_at)
         return ax_fail(ACCEL_ERR_NOMEM, "comm: no memory for %zu ranks", size);
     return ACCEL_OK;
 }
@@ -112,6 +113,7 @@ void ax_comm_destroy(accel_comm_t *c)
     free(c->seen);
     ax_levels_free(c->levels);
     free(c->sources);
+    free(c->targets);
     free(c);
 }
 

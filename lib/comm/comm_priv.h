@@ -96,7 +96,8 @@ struct accel_comm {
     ax_levels_t *levels;  /* when ranks are in groups */
     bool by_groups;       /* others' lines are copied into my group */
     ax_beat_t *beats;     /* of each rank of the node, as seen last */
-    const void **sources; /* room for one pointer for each rank of the node */
+    const void **sources; /* room for one pointer for each rank of the node, */
+    void **targets;       /* and for another */
     ax_inter_t *inter;    /* of several nodes only */
     ax_pairs_t *pairs;    /* once a message was sent or received */
     int rails; /* ranks of a node that carry data: as many as each node has */
@@ -111,22 +112,26 @@ struct accel_comm {
     ax_queue_t *queue;     /* of started operations, once there was one */
 
     /* All ranks of the node count these alike. */
-    ax_call_t call;               /* the one being made */
-    uint64_t seq;                 /* calls made */
-    uint64_t signs[AX_SEG_SIGNS]; /* of the call */
-    uint64_t arrived;             /* barriers of the node entered */
-    uint64_t released;            /* times local rank 0 let the others go */
-    uint64_t turn;                /* which half of the slots */
-    int heap;                     /* of this call: enum ax_heap */
+    ax_call_t call;                /* the one being made */
+    uint64_t seq;                  /* calls made */
+    uint64_t signs[AX_SEG_SIGNS];  /* of the call */
+    uint64_t arrived;              /* barriers of the node entered */
+    uint64_t released;             /* times local rank 0 let the others go */
+    uint64_t turn;                 /* which half of the slots */
+    ax_places_t places;            /* of this call: ax_heap_note() */
+    uint32_t any_named, all_named; /* AX_NAMED() of any, of all of the node */
 
     ax_block_t *blocks;
     uint32_t next_block;
     char transport[200];
 };
 
-/* Which ranks of the node call with memory of the heap: none, all with the
- * same piece of it, each with one of its own, some. */
-enum ax_heap { AX_HEAP_NONE = 0, AX_HEAP_SAME, AX_HEAP_EACH, AX_HEAP_MIXED };
+/* Once the node has been entered: do all of its ranks that have `what` have it
+ * in the heap? */
+static inline bool ax_all_named(const accel_comm_t *c, int what)
+{
+    return c->all_named & AX_NAMED(what);
+}
 
 static inline bool ax_is_leader(const accel_comm_t *c)
 {
@@ -252,6 +257,7 @@ const void *ax_inline_of(const accel_comm_t *c, int local, size_t bytes);
 
 /* What local rank `local` calls, once the node has been entered. */
 ax_call_t ax_call_of(const accel_comm_t *c, int local);
+ax_places_t ax_places_of(const accel_comm_t *c, int local);
 
 /* Is a message of so many bytes of each rank sent along? All ranks that make
  * the same call say the same. */
@@ -492,21 +498,16 @@ typedef struct ax_along {
 void ax_reduce_inline(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
                       ax_along_t along, size_t first, size_t count);
 
-/* The same for memory in the heap, `offset` bytes into each rank's part; the
- * result is a node sum. */
-void ax_reduce_heap(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
-                    const ax_block_t *block, size_t offset, size_t count);
-
-/* The same where each rank has named its memory, from `offset` bytes on; the
- * result is final. */
+/* The same where all ranks have named what they send, from `offset` bytes
+ * on. */
 void ax_reduce_named(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
-                     size_t offset, size_t count);
+                     bool final, size_t offset, size_t count);
 
-/* My slice of an all-reduce of memory in the heap: read from all ranks, and
- * the result written to all of them. */
-void ax_allreduce_in_place(const accel_comm_t *c, const ax_reduction_t *r,
-                           const ax_block_t *block, size_t offset,
-                           size_t count);
+/* My slice of a reduction of `count` elements where all have named what they
+ * send and where they want the result: read from all ranks, and the result
+ * written to all of them, or to rank `root` (-1: all). */
+void ax_reduce_direct(const accel_comm_t *c, const ax_reduction_t *r,
+                      size_t count, int root);
 
 /* ---- inter.c: between the nodes ---------------------------------------------
  */
@@ -624,12 +625,12 @@ ax_block_t *ax_heap_find(const accel_comm_t *c, const void *memory,
                          size_t bytes);
 void ax_heap_fini(accel_comm_t *c);
 
-/* The call names where [memory, memory + bytes) lies in the heap, if it does;
- * returns its block. */
-ax_block_t *ax_heap_note(accel_comm_t *c, const void *memory, size_t bytes);
+/* The call, which is filled in, names where [memory, memory + bytes) lies in
+ * the heap, if it does; `what`: AX_SENT or AX_COMES. */
+void ax_heap_note(accel_comm_t *c, int what, const void *memory, size_t bytes);
 
 /* The memory that local rank `local` has named, or NULL. */
-char *ax_heap_of(const accel_comm_t *c, int local);
+char *ax_heap_of(const accel_comm_t *c, int local, int what);
 
 /* Bytes of each rank in a gather: all the same, or a table. */
 typedef struct ax_parts {
@@ -641,7 +642,10 @@ typedef struct ax_parts {
 /* Where `rank`'s part begins; its bytes in the chunk [first, first + most); of
  * the longest part. */
 size_t ax_part_offset(const ax_parts_t *parts, int rank);
+size_t ax_part_bytes(const ax_parts_t *parts, int rank);
 size_t ax_part_in(const ax_parts_t *parts, int rank, size_t first, size_t most);
+/* Of all parts, in the buffer. */
+size_t ax_parts_end(const accel_comm_t *c, const ax_parts_t *parts);
 size_t ax_longest_part(const accel_comm_t *c, const ax_parts_t *parts);
 
 /* The root's bytes to all, as c->call says. */

@@ -88,9 +88,17 @@ ax_call_t ax_call_of(const accel_comm_t *c, int local)
     ax_call_t call = ax_unsign(card->signs);
 
     call.seq = c->call.seq;
-    if (call.block)
-        memcpy(&call.offset, card->near, sizeof call.offset);
     return call;
+}
+
+ax_places_t ax_places_of(const accel_comm_t *c, int local)
+{
+    const ax_card_t *card = card_of(c, local);
+    ax_places_t places = {0};
+
+    if (ax_unsign(card->signs).named & AX_NAMED_ANY)
+        memcpy(&places, card->near, sizeof places);
+    return places;
 }
 
 static char *text_of(const accel_comm_t *c, int local)
@@ -115,8 +123,8 @@ static void publish(accel_comm_t *c, const void *data, size_t bytes)
     if (c->call.status != ACCEL_OK)
         memcpy(text_of(c, c->local_rank), accel_last_error()->text,
                AX_SEG_TEXT - 1);
-    else if (c->call.block)
-        memcpy(card->near, &c->call.offset, sizeof c->call.offset);
+    else if (c->call.named & AX_NAMED_ANY)
+        memcpy(card->near, &c->places, sizeof c->places);
     else if (bytes)
         memcpy(bytes <= AX_SEG_NEAR ? card->near : card->far, data, bytes);
     memcpy(card->signs, c->signs, sizeof c->signs);
@@ -157,8 +165,8 @@ static bool all_plain(const accel_comm_t *c)
  * in its own arguments, or -1. */
 static bool compare(accel_comm_t *c, int *worst)
 {
-    bool all_same = true, any_heap = false;
-    bool in_heap = true, same_heap = true;
+    bool all_same = true;
+    uint32_t any = 0, all = AX_NAMED_ANY;
     ax_call_t good = first_good(c);
 
     *worst = -1;
@@ -167,15 +175,11 @@ static bool compare(accel_comm_t *c, int *worst)
         all_same = all_same && ax_same_call(&call, &good);
         if (call.status != ACCEL_OK && *worst < 0)
             *worst = r;
-        any_heap = any_heap || call.block != 0;
-        in_heap = in_heap && call.block != 0;
-        same_heap = same_heap && call.block == c->call.block &&
-                    call.offset == c->call.offset;
+        any |= call.named & AX_NAMED_ANY;
+        all &= call.named | call.named >> AX_PLACES;
     }
-    c->heap = !any_heap   ? AX_HEAP_NONE
-              : !in_heap  ? AX_HEAP_MIXED
-              : same_heap ? AX_HEAP_SAME
-                          : AX_HEAP_EACH;
+    c->any_named = any;
+    c->all_named = all & any;
     return all_same;
 }
 
@@ -282,7 +286,7 @@ accel_status_t ax_enter_with(accel_comm_t *c, accel_status_t mine,
         return st;
     if (c->nodes > 1)
         return settled(c, meet_nodes(c));
-    c->heap = AX_HEAP_NONE;
+    c->any_named = c->all_named = 0;
     return all_plain(c) ? ACCEL_OK : settled(c, meet_node(c));
 }
 

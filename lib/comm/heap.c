@@ -18,25 +18,29 @@ ax_block_t *ax_heap_find(const accel_comm_t *c, const void *memory,
     return NULL;
 }
 
-ax_block_t *ax_heap_note(accel_comm_t *c, const void *memory, size_t bytes)
+void ax_heap_note(accel_comm_t *c, int what, const void *memory, size_t bytes)
 {
-    ax_block_t *block = ax_heap_find(c, memory, bytes);
+    const ax_block_t *block = bytes ? ax_heap_find(c, memory, bytes) : NULL;
 
+    if (c->call.named == 0)
+        c->places = (ax_places_t){0};
+    c->places.block[what] = block ? block->id : 0;
+    if (bytes == 0)
+        c->call.named |= AX_NONE_OF(what);
     if (!block)
-        return NULL;
-    c->call.block = block->id;
-    c->call.offset = (uint64_t)((const char *)memory - block->base) -
-                     (uint64_t)c->local_rank * block->stride;
-    return block;
+        return;
+    c->call.named |= AX_NAMED(what);
+    c->places.offset[what] = (uint64_t)((const char *)memory - block->base) -
+                             (uint64_t)c->local_rank * block->stride;
 }
 
-char *ax_heap_of(const accel_comm_t *c, int local)
+char *ax_heap_of(const accel_comm_t *c, int local, int what)
 {
-    ax_call_t call = ax_call_of(c, local);
+    ax_places_t places = ax_places_of(c, local);
 
-    for (ax_block_t *b = c->blocks; b && call.block; b = b->next)
-        if (b->id == call.block)
-            return b->base + (size_t)local * b->stride + call.offset;
+    for (ax_block_t *b = c->blocks; b && places.block[what]; b = b->next)
+        if (b->id == places.block[what])
+            return b->base + (size_t)local * b->stride + places.offset[what];
     return NULL;
 }
 

@@ -6,6 +6,8 @@ lib_libaccel_core_la_SOURCES += \
 	lib/comm/comm.c \
 	lib/comm/comm.h \
 	lib/comm/comm_priv.h \
+	lib/comm/direct.c \
+	lib/comm/direct.h \
 	lib/comm/enter.c \
 	lib/comm/exec.c \
 	lib/comm/fault.c \

@@ -33,50 +33,65 @@ void ax_reduce_inline(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
               c->local_size, count);
 }
 
-void ax_reduce_heap(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
-                    const ax_block_t *block, size_t offset, size_t count)
-{
-    const void **src = c->sources;
-
-    for (int i = 0; i < c->local_size; i++)
-        src[i] = block->base + (size_t)i * block->stride + offset;
-    ax_reduce(&(ax_reduce_t){r->dtype, r->acc, r->op, 1.0}, dst, src,
-              c->local_size, count);
-}
-
 void ax_reduce_named(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
-                     size_t offset, size_t count)
+                     bool final, size_t offset, size_t count)
 {
     const void **src = c->sources;
 
     for (int i = 0; i < c->local_size; i++)
-        src[i] = ax_heap_of(c, i) + offset;
-    ax_reduce(&(ax_reduce_t){r->dtype, r->dtype, r->op, r->scale}, dst, src,
-              c->local_size, count);
+        src[i] = ax_heap_of(c, i, AX_SENT) + offset;
+    ax_reduce_t how = {.dtype = r->dtype,
+                       .to = final ? r->dtype : r->acc,
+                       .op = r->op,
+                       .scale = final ? r->scale : 1.0};
+    ax_reduce(&how, dst, src, c->local_size, count);
 }
 
-void ax_allreduce_in_place(const accel_comm_t *c, const ax_reduction_t *r,
-                           const ax_block_t *block, size_t offset, size_t count)
+/* Where the result goes, the first of all and the others: mine first, as it is
+ * read again. */
+static int list_targets(const accel_comm_t *c, int root)
+{
+    int n = 0;
+
+    if (root >= 0) {
+        c->targets[n++] = ax_heap_of(c, ax_local_of(c, root), AX_COMES);
+        return n;
+    }
+    c->targets[n++] = ax_heap_of(c, c->local_rank, AX_COMES);
+    for (int i = 0; i < c->local_size; i++)
+        if (i != c->local_rank)
+            c->targets[n++] = ax_heap_of(c, i, AX_COMES);
+    return n;
+}
+
+static void advance(const void **src, void **to, int ranks, int targets,
+                    size_t bytes)
+{
+    for (int i = 0; i < ranks; i++)
+        src[i] = (const char *)src[i] + bytes;
+    for (int i = 0; i < targets; i++)
+        to[i] = (char *)to[i] + bytes;
+}
+
+void ax_reduce_direct(const accel_comm_t *c, const ax_reduction_t *r,
+                      size_t count, int root)
 {
     const void **src = c->sources;
+    int targets = list_targets(c, root);
     size_t most = NODE_BLOCK / r->element;
     size_t first, length;
 
+    for (int i = 0; i < c->local_size; i++)
+        src[i] = ax_heap_of(c, i, AX_SENT);
     ax_slice(count, r->element, c->local_size, c->local_rank, &first, &length);
-    offset += first * r->element;
+    advance(src, c->targets, c->local_size, targets, first * r->element);
     while (length > 0) {
         size_t n = length < most ? length : most;
-        for (int i = 0; i < c->local_size; i++)
-            src[i] = block->base + (size_t)i * block->stride + offset;
-        char *mine =
-            block->base + (size_t)c->local_rank * block->stride + offset;
-        ax_reduce(&(ax_reduce_t){r->dtype, r->dtype, r->op, r->scale}, mine,
-                  src, c->local_size, n);
-        for (int i = 0; i < c->local_size; i++)
-            if (i != c->local_rank)
-                memcpy(block->base + (size_t)i * block->stride + offset, mine,
-                       n * r->element);
-        offset += n * r->element;
+        ax_reduce(&(ax_reduce_t){r->dtype, r->dtype, r->op, r->scale},
+                  c->targets[0], src, c->local_size, n);
+        for (int i = 1; i < targets; i++)
+            memcpy(c->targets[i], c->targets[0], n * r->element);
+        advance(src, c->targets, c->local_size, targets, n * r->element);
         length -= n;
     }
 }

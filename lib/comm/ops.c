@@ -1,11 +1,8 @@
 /* The collectives that only move data: broadcast and the gathers. */
-#include "comm/op.h"
+#include "comm/direct.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* From so many bytes on memory in the heap is read where it lies. */
-#define OPS_DIRECT (8u << 10)
 
 /* ---- barrier and agreement --------------------------------------------------
  */
@@ -56,20 +53,10 @@ static accel_status_t broadcast_chunk(accel_comm_t *c, char *to, size_t n,
     return ACCEL_OK;
 }
 
-/* The root's memory lies in the heap: all copy it from there. */
-static accel_status_t broadcast_heap(accel_comm_t *c, char *buffer,
-                                     size_t bytes, int root)
-{
-    if (c->rank != root)
-        memcpy(buffer, ax_heap_of(c, ax_local_of(c, root)), bytes);
-    return ax_node_barrier(c); /* before the root writes there again */
-}
-
 accel_status_t ax_broadcast(accel_comm_t *c, char *buffer, size_t bytes,
                             int root, accel_status_t mine)
 {
     size_t most = c->seg->slot_bytes;
-    bool noted = false;
     accel_status_t st;
 
     if (c->size == 1)
@@ -80,19 +67,18 @@ accel_status_t ax_broadcast(accel_comm_t *c, char *buffer, size_t bytes,
             memcpy(buffer, ax_inline_of(c, ax_local_of(c, root), bytes), bytes);
         return st;
     }
-    if (mine == ACCEL_OK && c->nodes == 1 && c->rank == root &&
-        bytes > OPS_DIRECT)
-        noted = ax_heap_note(c, buffer, bytes) != NULL;
+    if (mine == ACCEL_OK && c->rank == root && ax_is_direct(c, bytes))
+        ax_heap_note(c, AX_SENT, buffer, bytes);
     for (size_t first = 0; first == 0 || first < bytes; first += most) {
         size_t n = bytes - first < most ? bytes - first : most;
         c->turn++;
-        if (mine == ACCEL_OK && n && c->rank == root && !noted)
+        if (mine == ACCEL_OK && n && c->rank == root && !ax_has_named(c))
             memcpy(ax_slot(c->seg, c->local_rank, c->turn), buffer + first, n);
         st = first ? ax_node_barrier(c) : ax_enter(c, mine);
         if (st != ACCEL_OK || n == 0)
             return st;
-        if (first == 0 && c->heap != AX_HEAP_NONE)
-            return broadcast_heap(c, buffer, bytes, root);
+        if (first == 0 && c->any_named)
+            return ax_direct_broadcast(c, buffer, bytes, root);
         if ((st = broadcast_chunk(c, buffer + first, n, root)) != ACCEL_OK)
             return st;
     }
@@ -129,7 +115,7 @@ size_t ax_part_offset(const ax_parts_t *parts, int rank)
     return parts->offsets ? parts->offsets[rank] : (size_t)rank * parts->each;
 }
 
-static size_t part_bytes(const ax_parts_t *parts, int rank)
+size_t ax_part_bytes(const ax_parts_t *parts, int rank)
 {
     if (parts->table)
         return parts->table->bytes[rank];
@@ -137,9 +123,16 @@ static size_t part_bytes(const ax_parts_t *parts, int rank)
                           : parts->each;
 }
 
+size_t ax_parts_end(const accel_comm_t *c, const ax_parts_t *parts)
+{
+    if (parts->table)
+        return parts->table->end;
+    return ax_part_offset(parts, c->size);
+}
+
 size_t ax_part_in(const ax_parts_t *parts, int rank, size_t first, size_t most)
 {
-    size_t bytes = part_bytes(parts, rank);
+    size_t bytes = ax_part_bytes(parts, rank);
 
     if (bytes <= first)
         return 0;
@@ -191,8 +184,8 @@ size_t ax_longest_part(const accel_comm_t *c, const ax_parts_t *parts)
     size_t longest = parts->each;
 
     for (int r = 0; (parts->offsets || parts->table) && r < c->size; r++)
-        if (part_bytes(parts, r) > longest)
-            longest = part_bytes(parts, r);
+        if (ax_part_bytes(parts, r) > longest)
+            longest = ax_part_bytes(parts, r);
     return longest;
 }
 
@@ -201,12 +194,12 @@ static accel_status_t gather_inline(accel_comm_t *c, const char *send,
                                     char *recv, const ax_parts_t *parts,
                                     accel_status_t mine)
 {
-    size_t own = mine == ACCEL_OK ? part_bytes(parts, c->rank) : 0;
+    size_t own = mine == ACCEL_OK ? ax_part_bytes(parts, c->rank) : 0;
     accel_status_t st = ax_enter_with(c, mine, send, own);
 
     for (int i = 0; st == ACCEL_OK && recv && i < c->local_size; i++) {
         int rank = ax_rank_here(c, i);
-        size_t n = part_bytes(parts, rank);
+        size_t n = ax_part_bytes(parts, rank);
         char *to = recv + ax_part_offset(parts, rank);
         if (n && i == c->local_rank)
             memmove(to, send, n);
@@ -216,21 +209,6 @@ static accel_status_t gather_inline(accel_comm_t *c, const char *send,
     return st;
 }
 
-/* All parts lie in the heap: copied from there to where they belong. */
-static accel_status_t gather_heap(accel_comm_t *c, const ax_parts_t *parts,
-                                  char *recv)
-{
-    for (int i = 0; recv && i < c->local_size; i++) {
-        int rank = ax_rank_here(c, i);
-        size_t n = part_bytes(parts, rank);
-        char *to = recv + ax_part_offset(parts, rank);
-        const char *from = ax_heap_of(c, i);
-        if (n && from != to) /* mine may be in place */
-            memcpy(to, from, n);
-    }
-    return ax_node_barrier(c); /* before anybody writes there again */
-}
-
 accel_status_t ax_gather_parts(accel_comm_t *c, const char *send, char *recv,
                                const ax_parts_t *parts, int root,
                                accel_status_t mine)
@@ -238,9 +216,11 @@ accel_status_t ax_gather_parts(accel_comm_t *c, const char *send, char *recv,
     size_t longest = mine == ACCEL_OK ? ax_longest_part(c, parts) : 0;
     size_t most = c->nodes > 1 ? c->seg->slot_bytes / (size_t)c->size
                                : c->seg->slot_bytes;
-    bool noted = false;
+    ax_parted_t g = {send, recv, parts, root};
     accel_status_t st;
 
+    if (root >= 0 && root != c->rank)
+        g.recv = NULL;
     if (c->size == 1) {
         st = ax_enter(c, mine);
         if (st == ACCEL_OK && longest && recv != send)
@@ -248,23 +228,21 @@ accel_status_t ax_gather_parts(accel_comm_t *c, const char *send, char *recv,
         return st;
     }
     if (ax_is_inline(c, longest))
-        return gather_inline(c, send, root < 0 || root == c->rank ? recv : NULL,
-                             parts, mine);
-    if (c->nodes == 1 && longest > OPS_DIRECT)
-        noted = ax_heap_note(c, send, part_bytes(parts, c->rank)) != NULL;
+        return gather_inline(c, send, g.recv, parts, mine);
     for (size_t first = 0; first == 0 || first < longest; first += most) {
         size_t n = longest ? ax_part_in(parts, c->rank, first, most) : 0;
         char *slot = ax_slot(c->seg, c->local_rank, ++c->turn);
-        if (n && (first || !noted))
+        if (first == 0 && ax_is_direct(c, longest))
+            ax_direct_gather_note(c, &g);
+        if (n && (first || !ax_has_named(c)))
             memcpy(slot, send + first, n);
         st = first ? ax_node_barrier(c) : ax_enter(c, mine);
         if (st != ACCEL_OK || longest == 0)
             return st;
-        if (first == 0 && c->heap != AX_HEAP_NONE) {
-            if (c->heap != AX_HEAP_MIXED)
-                return gather_heap(c, parts,
-                                   root < 0 || root == c->rank ? recv : NULL);
-            if (n && noted)
+        if (first == 0 && c->any_named) {
+            if (ax_direct_gather_can(c))
+                return ax_direct_gather(c, &g);
+            if (n && ax_has_named(c))
                 memcpy(slot, send, n);
             if ((st = ax_node_barrier(c)) != ACCEL_OK)
                 return st;
@@ -274,7 +252,7 @@ accel_status_t ax_gather_parts(accel_comm_t *c, const char *send, char *recv,
             if (st != ACCEL_OK)
                 return st;
         }
-        if (root < 0 || root == c->rank)
+        if (g.recv)
             spread_parts(c, parts, first, most, recv);
     }
     return ACCEL_OK;

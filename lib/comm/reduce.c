@@ -1,5 +1,5 @@
 /* All-reduce, reduce and reduce-scatter. */
-#include "comm/op.h"
+#include "comm/direct.h"
 
 #include <string.h>
 
@@ -41,9 +41,7 @@ struct reduce_run {
     const char *send;
     char *recv;
     size_t count, bytes; /* bytes: of `send` */
-    ax_block_t *block;   /* the buffer lies in the heap */
-    uint64_t offset;
-    int root; /* -1: all get the result */
+    int root;            /* -1: all get the result */
 };
 
 static bool gets_result(const accel_comm_t *c, const struct reduce_run *run)
@@ -126,8 +124,7 @@ static accel_status_t reduce_chunk(accel_comm_t *c, struct reduce_run *run,
     char *sums = c->nodes > 1 ? ax_acc(c->seg, c->turn) + from * r->acc_element
                               : own + from * r->element;
     if (in_heap)
-        ax_reduce_heap(c, r, sums, run->block,
-                       run->offset + (first + from) * r->element, length);
+        ax_reduce_named(c, r, sums, false, (first + from) * r->element, length);
     else
         ax_reduce_slots(c, r, sums, c->nodes == 1, from, length);
     if (!small && (st = ax_node_barrier(c)) != ACCEL_OK)
@@ -150,7 +147,18 @@ static accel_status_t reduce_chunk(accel_comm_t *c, struct reduce_run *run,
     return ACCEL_OK;
 }
 
-/* ---- much on one node: private memory through the slots, piece by piece ----
+/*
+ * ---- much on one node: through the slots, piece by piece --------------------
+ *
+ * What lies in the heap needs no slot: where all have there what they send it
+ * is read from there, where all have there what they want it is written there.
+ * Bytes that each of p ranks loads and stores for n bytes of each:
+ *
+ *   sent    wanted     all-reduce             reduce (the root)
+ *   heap    heap       n + n                  n + n/p
+ *   heap    private    2n - n/p + n           n + n/p (2n + n)
+ *   private heap       2n - n/p + 2n          2n - n/p + n
+ *   private private    3n - n/p + 2n          2n - n/p + n (3n - n/p + 2n)
  */
 
 /* Elements [first, first + count) go through the slots of `turn`: what the
@@ -202,6 +210,18 @@ static char *results_of(const accel_comm_t *c, int local, uint64_t turn)
     return ax_slot(c->seg, local, turn) + c->seg->slot_bytes / 2;
 }
 
+/* Results go to me, and to all who want them where that can be reached. */
+static void put_piece(const accel_comm_t *c, const struct reduce_run *run,
+                      size_t at, const char *results, size_t bytes)
+{
+    if (gets_result(c, run))
+        memcpy(run->recv + at, results, bytes);
+    for (int i = 0; ax_all_named(c, AX_COMES) && i < c->local_size; i++)
+        if (i != c->local_rank &&
+            (run->root < 0 || ax_rank_here(c, i) == run->root))
+            memcpy(ax_heap_of(c, i, AX_COMES) + at, results, bytes);
+}
+
 /* My slice of all ranks', in rank order: for the others, and for me. */
 static void reduce_piece(const accel_comm_t *c, const struct reduce_run *run,
                          struct piece p)
@@ -214,23 +234,23 @@ static void reduce_piece(const accel_comm_t *c, const struct reduce_run *run,
     if (length == 0)
         return;
     for (int i = 0; i < c->local_size; i++)
-        src[i] = i == c->local_rank
-                     ? run->send + (p.first + from) * r->element
+        src[i] = i == c->local_rank ? run->send + (p.first + from) * r->element
+                 : ax_all_named(c, AX_SENT)
+                     ? ax_heap_of(c, i, AX_SENT) + (p.first + from) * r->element
                      : ax_slot(c->seg, i, p.turn) + from * r->element;
     char *out = results_of(c, c->local_rank, p.turn) + from * r->element;
     ax_reduce(&(ax_reduce_t){r->dtype, r->dtype, r->op, r->scale}, out, src,
               c->local_size, length);
-    if (gets_result(c, run))
-        memcpy(run->recv + (p.first + from) * r->element, out,
-               length * r->element);
+    put_piece(c, run, (p.first + from) * r->element, out, length * r->element);
 }
 
 static void take_piece(const accel_comm_t *c, const struct reduce_run *run,
                        struct piece p)
 {
     size_t element = run->how.element, from, length;
+    bool wants = gets_result(c, run) && !ax_all_named(c, AX_COMES);
 
-    for (int i = 0; gets_result(c, run) && i < c->local_size; i++) {
+    for (int i = 0; wants && i < c->local_size; i++) {
         ax_slice(p.count, element, c->local_size, i, &from, &length);
         if (i != c->local_rank && length)
             memcpy(run->recv + (p.first + from) * element,
@@ -242,13 +262,25 @@ static void take_piece(const accel_comm_t *c, const struct reduce_run *run,
 static accel_status_t begin_piped(accel_comm_t *c, struct reduce_run *run,
                                   struct piece first, bool *done)
 {
-    *done = c->heap == AX_HEAP_SAME;
+    bool sent = ax_all_named(c, AX_SENT);
+
+    *done = sent && ax_all_named(c, AX_COMES);
     if (*done)
-        ax_allreduce_in_place(c, &run->how, run->block, run->offset,
-                              run->count);
-    else if (run->block)
+        ax_reduce_direct(c, &run->how, run->count, run->root);
+    else if (!sent && ax_has_named(c))
         give_piece(c, run, first);
-    return c->heap == AX_HEAP_NONE ? ACCEL_OK : ax_node_barrier(c);
+    else if (sent)
+        return ACCEL_OK;
+    return c->any_named ? ax_node_barrier(c) : ACCEL_OK;
+}
+
+/* The call names what of it lies in the heap. */
+static void note_buffers(accel_comm_t *c, const struct reduce_run *run,
+                         bool wanted)
+{
+    ax_heap_note(c, AX_SENT, run->send, run->bytes);
+    ax_heap_note(c, AX_COMES, run->recv,
+                 wanted && gets_result(c, run) ? run->bytes : 0);
 }
 
 /*
@@ -267,9 +299,10 @@ static accel_status_t reduce_piped(accel_comm_t *c, struct reduce_run *run,
 
     if (pieces == 0)
         return ax_enter(c, mine);
+    note_buffers(c, run, true);
     for (size_t i = 0; i <= pieces && st == ACCEL_OK && !done; i++) {
         struct piece p = piece_at(c, run, before, i < pieces ? i : 0);
-        if (i < pieces && (i || !run->block))
+        if (i < pieces && (i ? !ax_all_named(c, AX_SENT) : !ax_has_named(c)))
             give_piece(c, run, p);
         st = i ? ax_node_barrier(c) : ax_enter(c, ACCEL_OK);
         if (st == ACCEL_OK && i == 0)
@@ -304,8 +337,11 @@ static accel_status_t reduce_chunks(accel_comm_t *c, struct reduce_run *run,
     size_t element = run->how.element ? run->how.element : 1;
     size_t most = c->seg->slot_bytes / element;
     accel_status_t st;
-    bool in_heap = run->block != NULL;
+    bool in_heap;
 
+    if (mine == ACCEL_OK && run->bytes * (size_t)c->local_size > AX_SMALL)
+        note_buffers(c, run, false);
+    in_heap = ax_has_named(c);
     for (size_t first = 0; first == 0 || first < run->count; first += most) {
         size_t n = run->count - first < most ? run->count - first : most;
         c->turn++;
@@ -315,7 +351,7 @@ static accel_status_t reduce_chunks(accel_comm_t *c, struct reduce_run *run,
         st = first ? ax_node_barrier(c) : ax_enter(c, mine);
         if (st != ACCEL_OK || n == 0)
             return st;
-        if (first == 0 && c->heap > AX_HEAP_SAME) {
+        if (first == 0 && c->any_named && !ax_all_named(c, AX_SENT)) {
             if (in_heap)
                 memcpy(slot, run->send, n * element);
             in_heap = false;
@@ -349,15 +385,8 @@ accel_status_t ax_do_allreduce(accel_comm_t *c, const ax_op_t *op)
     run.recv = op->recv;
     run.count = op->count;
     run.bytes = 0;
-    run.block = NULL;
     run.root = -1;
-    accel_status_t mine = prepare(c, op, &run);
-    /* small ones are faster through the slots */
-    if (mine == ACCEL_OK && op->send == op->recv &&
-        run.bytes * (size_t)c->local_size > AX_SMALL)
-        run.block = ax_heap_note(c, op->recv, run.bytes);
-    run.offset = c->call.offset;
-    return allreduce(c, &run, mine);
+    return allreduce(c, &run, prepare(c, op, &run));
 }
 
 accel_status_t ax_do_reduce(accel_comm_t *c, const ax_op_t *op)
@@ -428,24 +457,33 @@ static void fill_slot(accel_comm_t *c, const struct reduce_run *run,
     c->part_at[c->size] = at / run->how.element;
 }
 
-/* All that is sent lies in the heap: my part straight from there. */
+/*
+ * All that is sent lies in the heap: my part straight from there. For n bytes
+ * of each of p ranks that is n loads and n/p stores; through the slots 2n and
+ * n + n/p. In place the result first goes where only I read, as others may
+ * still read what it is to cover: n/p more of both.
+ */
 static accel_status_t scatter_heap(accel_comm_t *c,
                                    const struct reduce_run *run,
                                    const ax_parts_t *parts)
 {
+    size_t at = ax_part_offset(parts, c->rank);
+    char *to = run->send == run->recv ? run->recv + at : run->recv;
+    accel_status_t st;
+
     if (run->count)
-        ax_reduce_named(c, &run->how, run->recv, ax_part_offset(parts, c->rank),
-                        run->count);
-    return ax_node_barrier(c); /* before anybody writes there again */
+        ax_reduce_named(c, &run->how, to, true, at, run->count);
+    st = ax_node_barrier(c); /* before anybody writes there again */
+    if (st == ACCEL_OK && run->count && to != run->recv)
+        memmove(run->recv, to, run->count * run->how.element);
+    return st;
 }
 
-/* Where a part of what is sent is overwritten, others could not read it. */
-static void note_sent(accel_comm_t *c, struct reduce_run *run,
+static void note_sent(accel_comm_t *c, const struct reduce_run *run,
                       accel_status_t mine)
 {
-    if (mine == ACCEL_OK && c->nodes == 1 && run->send != run->recv &&
-        run->bytes > AX_SMALL)
-        run->block = ax_heap_note(c, run->send, run->bytes);
+    if (mine == ACCEL_OK && c->nodes == 1 && run->bytes > AX_SMALL)
+        ax_heap_note(c, AX_SENT, run->send, run->bytes);
 }
 
 static accel_status_t reduce_scatter(accel_comm_t *c, struct reduce_run *run,
@@ -466,15 +504,15 @@ static accel_status_t reduce_scatter(accel_comm_t *c, struct reduce_run *run,
             mine);
     for (size_t first = 0; first == 0 || first < longest; first += most) {
         c->turn++;
-        if (mine == ACCEL_OK && (first || !run->block))
+        if (mine == ACCEL_OK && (first || !ax_has_named(c)))
             fill_slot(c, run, parts, first, most);
         st = first ? ax_node_barrier(c) : ax_enter(c, mine);
         if (st != ACCEL_OK || longest == 0)
             return st;
-        if (first == 0 && c->heap != AX_HEAP_NONE) {
-            if (c->heap != AX_HEAP_MIXED)
+        if (first == 0 && c->any_named) {
+            if (ax_all_named(c, AX_SENT))
                 return scatter_heap(c, run, parts);
-            if (run->block)
+            if (ax_has_named(c))
                 fill_slot(c, run, parts, first, most);
             if ((st = ax_node_barrier(c)) != ACCEL_OK)
                 return st;

@@ -1,21 +1,13 @@
 /* Scatters: a part of the root's buffer to each rank. */
-#include "comm/op.h"
+#include "comm/direct.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* One scatter under way. */
-typedef struct scatter {
-    const char *send; /* the root's */
-    char *recv;
-    const ax_parts_t *parts;
-    int root;
-} scatter_t;
-
 /* Where each rank's part of this chunk lies in the root's slot, by position;
- * the root fills it in, but for its own. */
-static void fill_slot(accel_comm_t *c, const scatter_t *s, size_t first,
-                      size_t most)
+ * the root, who gives, fills it in, but for its own. */
+static void fill_slot(accel_comm_t *c, const ax_parted_t *s, size_t first,
+                      size_t most, bool gives)
 {
     char *slot = ax_slot(c->seg, c->local_rank, c->turn);
     size_t at = 0;
@@ -24,7 +16,7 @@ static void fill_slot(accel_comm_t *c, const scatter_t *s, size_t first,
         int rank = c->rank_at[p];
         size_t n = ax_part_in(s->parts, rank, first, most);
         c->part_at[p] = at;
-        if (n && c->rank == s->root && rank != s->root)
+        if (n && gives && rank != s->root)
             memcpy(slot + at, s->send + ax_part_offset(s->parts, rank) + first,
                    n);
         at += n;
@@ -34,7 +26,7 @@ static void fill_slot(accel_comm_t *c, const scatter_t *s, size_t first,
         c->node_bytes[k] = c->part_at[c->node_first[k]];
 }
 
-static accel_status_t take_part(accel_comm_t *c, const scatter_t *s,
+static accel_status_t take_part(accel_comm_t *c, const ax_parted_t *s,
                                 size_t first)
 {
     int p = c->position[c->rank], node = ax_node_of(c, s->root);
@@ -59,7 +51,7 @@ static accel_status_t take_part(accel_comm_t *c, const scatter_t *s,
     return ACCEL_OK;
 }
 
-static void keep_own(const accel_comm_t *c, const scatter_t *s)
+static void keep_own(const accel_comm_t *c, const ax_parted_t *s)
 {
     const char *own = s->send + ax_part_offset(s->parts, c->rank);
     size_t bytes = ax_part_in(s->parts, c->rank, 0, SIZE_MAX);
@@ -68,7 +60,7 @@ static void keep_own(const accel_comm_t *c, const scatter_t *s)
         memcpy(s->recv, own, bytes);
 }
 
-static accel_status_t scatter_parts(accel_comm_t *c, const scatter_t *s,
+static accel_status_t scatter_parts(accel_comm_t *c, const ax_parted_t *s,
                                     accel_status_t mine)
 {
     size_t most = c->seg ? c->seg->slot_bytes / (size_t)c->size : 1;
@@ -76,14 +68,27 @@ static accel_status_t scatter_parts(accel_comm_t *c, const scatter_t *s,
     accel_status_t st;
 
     for (size_t first = 0; first == 0 || first < longest; first += most) {
+        bool gives = c->rank == s->root;
         c->turn++;
+        if (first == 0 && c->size > 1 && ax_is_direct(c, longest))
+            ax_direct_scatter_note(c, s);
         if (longest && c->size > 1)
-            fill_slot(c, s, first, most);
+            fill_slot(c, s, first, most, gives && (first || !ax_has_named(c)));
         st = first ? ax_node_barrier(c) : ax_enter(c, mine);
         if (st != ACCEL_OK || longest == 0)
             return st;
         if (c->size == 1)
             break;
+        if (first == 0 && c->any_named) {
+            if (ax_direct_scatter_can(c)) {
+                if ((st = ax_direct_scatter(c, s)) != ACCEL_OK)
+                    return st;
+                break;
+            }
+            fill_slot(c, s, first, most, gives && ax_has_named(c));
+            if ((st = ax_node_barrier(c)) != ACCEL_OK)
+                return st;
+        }
         if ((st = take_part(c, s, first)) != ACCEL_OK)
             return st;
     }
@@ -95,7 +100,7 @@ static accel_status_t scatter_parts(accel_comm_t *c, const scatter_t *s,
 accel_status_t ax_do_scatter(accel_comm_t *c, const ax_op_t *op)
 {
     ax_parts_t parts = {0};
-    scatter_t s = {
+    ax_parted_t s = {
         .send = op->send, .recv = op->recv, .parts = &parts, .root = op->root};
     accel_status_t mine;
 
@@ -179,7 +184,7 @@ accel_status_t ax_do_scatterv(accel_comm_t *c, const ax_op_t *op)
     size_t *sizes = calloc((size_t)c->size, sizeof *sizes);
     ax_table_t table = {0};
     ax_parts_t parts = {.table = &table};
-    scatter_t s = {
+    ax_parted_t s = {
         .send = op->send, .recv = op->recv, .parts = &parts, .root = op->root};
     accel_status_t st = hear_sizes(c, op, sizes, &table);
 

@@ -20,8 +20,22 @@
 #define AX_SEG_INLINE 64 /* at most */
 #define AX_SEG_CPUS 1024
 
-/* One rank's collective call: what the ranks must agree on, and where its
- * memory lies when that is in the heap (block 0: it is not). */
+/* What a call may say of memory: what is sent, and where what comes goes. */
+enum { AX_SENT = 0, AX_COMES, AX_PLACES };
+
+/* Where that lies in the heap (block 0: it does not). */
+typedef struct ax_places {
+    uint64_t offset[AX_PLACES];
+    uint32_t block[AX_PLACES];
+} ax_places_t;
+
+/* In ax_call_t.named: it lies in the heap; there is none of it at all. */
+#define AX_NAMED(what) (1u << (what))
+#define AX_NONE_OF(what) (1u << (AX_PLACES + (what)))
+#define AX_NAMED_ANY (AX_NAMED(AX_SENT) | AX_NAMED(AX_COMES))
+
+/* One rank's collective call: what the ranks must agree on, and what of its
+ * memory lies in the heap. */
 typedef struct ax_call {
     uint64_t seq;
     uint64_t count;
@@ -30,9 +44,8 @@ typedef struct ax_call {
     uint8_t kind;
     uint8_t dtype;
     uint8_t op;
-    uint8_t where; /* ax_where_t: for error texts, too */
-    uint32_t block;
-    uint64_t offset;
+    uint8_t where;  /* ax_where_t: for error texts, too */
+    uint32_t named; /* AX_NAMED(), AX_NONE_OF() */
 } ax_call_t;
 
 /*
@@ -43,7 +56,7 @@ typedef struct ax_call {
 typedef struct ax_card {
     _Alignas(AX_SEG_LINE) _Atomic uint64_t seq;
     uint64_t signs[AX_SEG_SIGNS]; /* what ranks compare: ax_sign() packs them */
-    char near[AX_SEG_NEAR];       /* with a block: the offset in it */
+    char near[AX_SEG_NEAR];       /* with memory that is named: ax_places_t */
     char far[AX_SEG_INLINE];
 } ax_card_t;
 
@@ -246,14 +259,14 @@ static inline ax_line_t *ax_line(const ax_seg_t *seg, int local_rank)
 }
 
 /* The words that make up a call in a card: count; root, kind, type, operator
- * and place; status and block. */
+ * and place; status and what is named. */
 static inline void ax_sign(const ax_call_t *call, uint64_t *signs)
 {
     signs[0] = call->count;
     signs[1] = (uint32_t)call->root | (uint64_t)call->kind << 32 |
                (uint64_t)call->dtype << 40 | (uint64_t)call->op << 48 |
                (uint64_t)call->where << 56;
-    signs[2] = (uint32_t)call->status | (uint64_t)call->block << 32;
+    signs[2] = (uint32_t)call->status | (uint64_t)call->named << 32;
 }
 
 static inline int ax_sign_kind(const uint64_t *signs)
@@ -270,7 +283,7 @@ static inline ax_call_t ax_unsign(const uint64_t *signs)
                        .op = (uint8_t)(signs[1] >> 48),
                        .where = (uint8_t)(signs[1] >> 56),
                        .status = (int32_t)(uint32_t)signs[2],
-                       .block = (uint32_t)(signs[2] >> 32)};
+                       .named = (uint32_t)(signs[2] >> 32)};
 }
 
 /* AX_LAST() of the newest call that the rank has made: for error texts. */

@@ -1,7 +1,7 @@
 /* See product.h. */
 #include "multi/product.h"
 
-#include "comm/comm_priv.h"
+#include "comm/direct.h"
 #include "multi/element.h"
 
 #include <math.h>
@@ -47,7 +47,24 @@ static const struct {
 };
 
 typedef enum shape { EQUAL, RAMP, ONE, HOLES, SHAPES } shape_t;
-typedef enum form { APART, IN_PLACE, IN_HEAP, FORMS } form_t;
+/* What lies in the heap: nothing, all that ranks have, what they send, what
+ * they receive, each of them one or the other. */
+#define FORMS_LIST(X)                                                          \
+    X(APART)                                                                   \
+    X(IN_PLACE)                                                                \
+    X(HEAP)                                                                    \
+    X(HEAP_IN_PLACE)                                                           \
+    X(HEAP_SENT)                                                               \
+    X(HEAP_COMES)                                                              \
+    X(HEAP_SOME)                                                               \
+    X(HEAP_SOME_IN_PLACE)
+
+typedef enum form {
+#define FORM_ENUM(NAME) NAME,
+    FORMS_LIST(FORM_ENUM)
+#undef FORM_ENUM
+        FORMS
+} form_t;
 
 /* One case; alike on all ranks. */
 typedef struct trial {
@@ -144,15 +161,35 @@ static bool right(double got, double want)
 static void check_part(const char *at, int from, int to, size_t first,
                        size_t count)
 {
-    double want[PERIOD];
+    size_t e = accel_dtype_size(now->t);
 
-    for (size_t i = 0; i < PERIOD && i < count; i++)
-        want[i] = wanted(from, to, first + i);
-    for (size_t i = 0; i < count; i++) {
-        double got = get(at, now->t, i);
-        if (!right(got, want[i % PERIOD]))
-            die("wrong", i, got, want[i % PERIOD]);
+    for (size_t i = 0; i < PERIOD && i < count; i++) {
+        double got = get(at, now->t, i), want = wanted(from, to, first + i);
+        if (!right(got, want))
+            die("wrong", i, got, want);
     }
+    /* bit for bit the same again */
+    for (size_t i = PERIOD; i < count; i++) {
+        size_t n = count - i;
+        if (memcmp(at + (i - PERIOD) * e, at + i * e, n * e) == 0)
+            break;
+        if (memcmp(at + (i - PERIOD) * e, at + i * e, e) != 0)
+            die("wrong", i, get(at, now->t, i), get(at, now->t, i - PERIOD));
+    }
+}
+
+/* What is sent is still what it was. */
+static void check_sent(const char *at, int to, size_t count)
+{
+    size_t e = accel_dtype_size(now->t);
+    size_t first = count < PERIOD ? count : PERIOD;
+
+    for (size_t i = 0; i < first; i++)
+        if (get(at, now->t, i) != value(rank, to, i))
+            die("changed what is sent", i, get(at, now->t, i),
+                value(rank, to, i));
+    if (count > first && memcmp(at, at + first * e, (count - first) * e) != 0)
+        die("changed what is sent", count, 0, 0);
 }
 
 /* ---- parts ------------------------------------------------------------------
@@ -204,15 +241,55 @@ static void lay_out(layout_t *l, bool pairs, bool theirs, bool spread)
 /* ---- buffers ----------------------------------------------------------------
  */
 
-static char *guarded(size_t elements)
-{
-    size_t bytes = elements * accel_dtype_size(now->t);
-    char *p = malloc(bytes + 2 * EDGE);
+/* Memory of the heap, made once for a communicator: a lump for what is sent
+ * and another for what comes. A buffer may begin in it where it likes. */
+static _Thread_local void *lumps[2];
+static _Thread_local size_t lump_bytes;
 
+static bool in_heap(bool sent)
+{
+    switch (now->form) {
+    case HEAP:
+    case HEAP_IN_PLACE:
+        return true;
+    case HEAP_SENT:
+        return sent;
+    case HEAP_COMES:
+        return !sent;
+    case HEAP_SOME:
+    case HEAP_SOME_IN_PLACE:
+        return (now->dice >> (32 + 2 * rank + sent)) & 1;
+    default:
+        return false;
+    }
+}
+
+/* `sent`: what is sent lies there, be it that the result comes there too. */
+static char *guarded(size_t elements, bool sent)
+{
+    size_t bytes = elements * accel_dtype_size(now->t) + 2 * EDGE;
+    /* ranks have it at different offsets, now and then */
+    size_t at = (size_t)(now->dice >> 40) % 2 ? (size_t)rank * 192 : 0;
+    char *p;
+
+    if (in_heap(sent) && bytes + at <= lump_bytes)
+        p = (char *)lumps[sent] + at;
+    else
+        p = malloc(bytes);
     if (!p)
         die("malloc", 0, 0, 0);
-    memset(p, CANARY, bytes + 2 * EDGE);
+    memset(p, CANARY, bytes);
     return p + EDGE;
+}
+
+static bool is_lump(const char *p)
+{
+    uintptr_t at = (uintptr_t)p;
+
+    for (int i = 0; i < 2; i++)
+        if (at >= (uintptr_t)lumps[i] && at - (uintptr_t)lumps[i] < lump_bytes)
+            return true;
+    return false;
 }
 
 static void release(char *p, size_t elements)
@@ -222,7 +299,8 @@ static void release(char *p, size_t elements)
     for (size_t i = 0; i < EDGE; i++)
         if (p[bytes + i] != CANARY || p[(ptrdiff_t)i - EDGE] != CANARY)
             die("wrote beside the buffer", i, 0, 0);
-    free(p - EDGE);
+    if (!is_lump(p))
+        free(p - EDGE);
 }
 
 static void check_untouched(const char *p, size_t elements)
@@ -234,7 +312,8 @@ static void check_untouched(const char *p, size_t elements)
 
 static bool in_place(void)
 {
-    return now->form == IN_PLACE;
+    return now->form == IN_PLACE || now->form == HEAP_IN_PLACE ||
+           now->form == HEAP_SOME_IN_PLACE;
 }
 
 /* Some ranks start it, the others call it. */
@@ -273,21 +352,14 @@ static void ended(accel_status_t st)
 static void try_allreduce(void)
 {
     size_t n = now->count;
-    bool heap = now->form == IN_HEAP && n > 0;
-    size_t e = accel_dtype_size(now->t);
-    void *block = NULL;
+    char *recv = guarded(n, in_place());
+    char *send = in_place() ? recv : guarded(n, true);
 
-    if (heap && accel_alloc(comm, (n + 3) * e, &block) != ACCEL_OK)
-        die("accel_alloc", 0, 0, 0);
-    char *recv = heap ? (char *)block + 3 * e : guarded(n);
-    char *send = heap || in_place() ? recv : guarded(n);
     fill(send, 0, 0, n);
     DO(allreduce, send, recv, n, now->t, now->op);
     check_part(recv, 0, 0, 0, n);
-    if (heap && accel_free(comm, block) != ACCEL_OK)
-        die("accel_free", 0, 0, 0);
-    if (heap)
-        return;
+    if (send != recv)
+        check_sent(send, 0, n);
     release(recv, n);
     if (send != recv)
         release(send, n);
@@ -297,8 +369,8 @@ static void try_reduce(void)
 {
     size_t n = now->count;
     bool get_it = rank == now->root;
-    char *recv = guarded(n);
-    char *send = get_it && in_place() ? recv : guarded(n);
+    char *recv = guarded(n, get_it && in_place());
+    char *send = get_it && in_place() ? recv : guarded(n, true);
 
     fill(send, 0, 0, n);
     DO(reduce, send, get_it || now->spread ? recv : NULL, n, now->t, now->op,
@@ -307,8 +379,10 @@ static void try_reduce(void)
         check_part(recv, 0, 0, 0, n);
     else
         check_untouched(recv, n);
-    if (send != recv)
+    if (send != recv) {
+        check_sent(send, 0, n);
         release(send, n);
+    }
     release(recv, n);
 }
 
@@ -320,22 +394,24 @@ static void try_reduce_scatter(bool parts)
     lay_out(&l, false, false, false);
     for (int r = 0; r < rank; r++)
         before += l.counts[r];
-    char *send = guarded(l.total);
-    char *recv = in_place() ? send : guarded(l.counts[rank]);
+    char *send = guarded(l.total, true);
+    char *recv = in_place() ? send : guarded(l.counts[rank], false);
     fill(send, 0, 0, l.total);
     if (parts)
         DO(reduce_scatterv, send, recv, l.counts, now->t, now->op);
     else
         DO(reduce_scatter, send, recv, now->count, now->t, now->op);
     check_part(recv, 0, 0, before, l.counts[rank]);
-    if (recv != send)
+    if (recv != send) {
+        check_sent(send, 0, l.total);
         release(recv, l.counts[rank]);
+    }
     release(send, l.total);
 }
 
 static void try_broadcast(void)
 {
-    char *buffer = guarded(now->count);
+    char *buffer = guarded(now->count, rank == now->root);
 
     if (rank == now->root)
         fill(buffer, 0, 0, now->count);
@@ -347,7 +423,7 @@ static void try_broadcast(void)
 static void try_bytes(void)
 {
     size_t e = accel_dtype_size(now->t), n = part_size(rank, 0), *at = NULL;
-    char *send = guarded(n);
+    char *send = guarded(n, true);
     void *all = NULL;
 
     fill(send, 0, 0, n);
@@ -390,9 +466,9 @@ static void try_gather(void)
 
     lay_out(&l, false, true, now->spread && about[now->what].parts);
     size_t mine = l.counts[rank], extent = l.extent;
-    char *recv = guarded(extent);
+    char *recv = guarded(extent, get_it && in_place());
     char *send =
-        get_it && in_place() ? recv + l.places[rank] * e : guarded(mine);
+        get_it && in_place() ? recv + l.places[rank] * e : guarded(mine, true);
     fill(send, 0, 0, mine);
     if (!get_it) /* what is not looked at may be anything */
         l.parts = (accel_parts_t){.counts = (size_t *)(uintptr_t)8,
@@ -403,8 +479,10 @@ static void try_gather(void)
         check_part(recv + l.places[r] * e, r, 0, 0, l.counts[r]);
     if (!get_it)
         check_untouched(recv, extent);
-    if (!get_it || !in_place())
+    if (!get_it || !in_place()) {
+        check_sent(send, 0, mine);
         release(send, mine);
+    }
     release(recv, extent);
 }
 
@@ -416,9 +494,9 @@ static void try_scatter(void)
 
     lay_out(&l, false, false, now->spread && parts);
     size_t mine = l.counts[rank], extent = l.extent;
-    char *send = guarded(extent);
+    char *send = guarded(extent, true);
     char *recv =
-        gives && in_place() ? send + l.places[rank] * e : guarded(mine);
+        gives && in_place() ? send + l.places[rank] * e : guarded(mine, false);
     for (int r = 0; gives && r < size; r++)
         fill(send + l.places[r] * e, r, 0, l.counts[r]);
     if (!gives)
@@ -429,6 +507,8 @@ static void try_scatter(void)
     else
         DO(scatter, gives ? send : NULL, recv, now->count, now->t, now->root);
     check_part(recv, now->root, rank, 0, mine);
+    for (int r = 0; gives && r < size; r++)
+        check_sent(send + l.places[r] * e, r, l.counts[r]);
     if (!gives || !in_place())
         release(recv, mine);
     release(send, extent);
@@ -442,8 +522,8 @@ static void try_alltoall(void)
 
     lay_out(&to, true, false, now->spread && parts);
     lay_out(&from, true, true, now->spread && parts && in_place());
-    char *send = guarded(to.extent);
-    char *recv = in_place() ? send : guarded(from.extent);
+    char *send = guarded(to.extent, true);
+    char *recv = in_place() ? send : guarded(from.extent, false);
     for (int r = 0; r < size; r++)
         fill(send + to.places[r] * e, r, 0, to.counts[r]);
     if (parts)
@@ -452,6 +532,8 @@ static void try_alltoall(void)
         DO(alltoall, send, recv, now->count, now->t);
     for (int r = 0; r < size; r++)
         check_part(recv + from.places[r] * e, r, rank, 0, from.counts[r]);
+    for (int r = 0; recv != send && r < size; r++)
+        check_sent(send + to.places[r] * e, r, to.counts[r]);
     if (recv != send)
         release(recv, from.extent);
     release(send, to.extent);
@@ -493,8 +575,12 @@ static void try_one(const trial_t *trial)
 /* ---- the product ------------------------------------------------------------
  */
 
-/* Bytes at which something changes: a cache line, a vector, the small path, a
- * slot, a slot's part for each rank, and for each pair of ranks. */
+/* Bytes at which something changes: a cache line, a vector, the heap is worth
+ * naming, the small path, a piece, a slot, a slot's part for each rank, and
+ * for each pair of ranks. From FIRST_HEAP on what lies in the heap may matter.
+ */
+#define FIRST_HEAP 3
+
 static size_t edges(size_t *bytes)
 {
     size_t n = 0, slot = comm->seg->slot_bytes, most = 1;
@@ -503,9 +589,10 @@ static size_t edges(size_t *bytes)
         if ((size_t)ax_ranks_on(comm, k) > most)
             most = (size_t)ax_ranks_on(comm, k);
     size_t p = (size_t)size;
-    const size_t all[] = {
-        8,        AX_SEG_INLINE, 128,     (16u << 10) / p, slot / (p * most),
-        slot / p, slot,          2 * slot};
+    const size_t all[] = {8,         AX_SEG_INLINE, 128,
+                          AX_DIRECT, AX_SMALL / p,  slot / (p * most),
+                          slot / p,  64u << 10,     slot,
+                          2 * slot};
     for (size_t i = 0; i < AX_ARRAY_SIZE(all); i++)
         bytes[n++] = all[i];
     return n;
@@ -520,33 +607,94 @@ static size_t digit(uint64_t *number, size_t base)
     return d;
 }
 
+#define EDGES 10
 #define AROUND 3 /* one element less, exactly so many, one more */
 #define OPS ((size_t)ACCEL_PROD + 1)
+#define ALL_CASES                                                              \
+    (UINT64_C(12) * OPERATION_COUNT * OPS * AROUND * (EDGES + 2) * SHAPES *    \
+     FORMS * 2)
+
+/* Is there another type of the same size before it? To what only moves bytes
+ * that is the same. */
+static bool is_another(accel_dtype_t t)
+{
+    for (size_t i = 0; all_types[i] != t; i++)
+        if (accel_dtype_size(all_types[i]) == accel_dtype_size(t))
+            return true;
+    return false;
+}
+
+static bool takes_places(operation_t what)
+{
+    return what == DO_ALLGATHERV || what == DO_GATHERV || what == DO_SCATTERV ||
+           what == DO_ALLTOALLV;
+}
+
+/* Can there be such a case at all? */
+static bool is_possible(const trial_t *t)
+{
+    bool reduces = about[t->what].reduces;
+
+    return (reduces || t->op == 0) &&
+           (!reduces || t->op != ACCEL_AVG || is_float(t->t)) &&
+           (about[t->what].parts || t->shape == EQUAL) &&
+           (takes_places(t->what) || t->what == DO_REDUCE || !t->spread) &&
+           ((t->what != DO_BYTES && t->what != DO_BROADCAST) ||
+            t->form == APART || t->form == HEAP || t->form == HEAP_SOME);
+}
+
+/*
+ * What is left out, as it can tell nothing new: uneven parts with another
+ * operator than the sum, and buffers in the heap likewise (which kernel runs
+ * does not depend on where its operands lie); of types of the same size all
+ * but one where bytes are only moved, but for exact sizes and plain buffers;
+ * the heap below the sizes at which it is looked at, and, between nodes, in
+ * operations that never look at it; uneven parts that lie apart in all but
+ * four forms.
+ */
+static bool is_worth_it(const trial_t *t, size_t at, size_t around)
+{
+    bool heap = t->form >= HEAP, plain = t->form == APART || t->form == HEAP;
+    bool reads =
+        comm->nodes == 1 || t->what == DO_ALLREDUCE || t->what == DO_REDUCE;
+
+    if (about[t->what].reduces && t->op != ACCEL_SUM &&
+        (heap || t->shape != EQUAL))
+        return false;
+    if (!about[t->what].reduces && is_another(t->t) &&
+        (!plain || around != 1 || t->shape != EQUAL || t->spread))
+        return false;
+    if (heap && (at < 2 + FIRST_HEAP || !reads))
+        return false;
+    return !t->spread || !takes_places(t->what) || plain ||
+           t->form == IN_PLACE || t->form == HEAP_SOME_IN_PLACE;
+}
 
 /* Case `number` of the product; false: there is no such combination. */
 static bool describe(uint64_t number, trial_t *trial)
 {
-    size_t bytes[16], nbytes = edges(bytes);
+    size_t bytes[EDGES];
     uint64_t dice = ax_hash(&number, sizeof number, 99);
 
     *trial = (trial_t){.what = (operation_t)digit(&number, OPERATION_COUNT),
                        .t = all_types[digit(&number, 12)],
                        .op = (accel_op_t)digit(&number, OPS),
                        .dice = dice};
-    size_t around = digit(&number, AROUND), at = digit(&number, nbytes + 2);
+    size_t around = digit(&number, AROUND), at = digit(&number, EDGES + 2);
     trial->shape = (shape_t)digit(&number, SHAPES);
     trial->form = (form_t)digit(&number, FORMS);
     trial->spread = digit(&number, 2);
+    if (!is_possible(trial) || !is_worth_it(trial, at, around) ||
+        (at < 2 && around != 1))
+        return false;
     trial->root = (int)((dice >> 24) % (uint64_t)size);
-    trial->count = at < 2 ? at : bytes[at - 2] / accel_dtype_size(trial->t);
-    if (at >= 2)
+    trial->count = at;
+    if (at >= 2) {
+        edges(bytes);
+        trial->count = bytes[at - 2] / accel_dtype_size(trial->t);
         trial->count += around - (trial->count > 0);
-    bool reduces = about[trial->what].reduces;
-    return (reduces || trial->op == 0) &&
-           (!reduces || trial->op != ACCEL_AVG || is_float(trial->t)) &&
-           (about[trial->what].parts || trial->shape == EQUAL) &&
-           (trial->form != IN_HEAP || trial->what == DO_ALLREDUCE) &&
-           (at >= 2 || around == 0);
+    }
+    return true;
 }
 
 const char *product_operation(size_t index)
@@ -554,27 +702,87 @@ const char *product_operation(size_t index)
     return index < OPERATION_COUNT ? about[index].text : NULL;
 }
 
-size_t product(accel_comm_t *c, size_t cases, uint64_t seed)
-{
-    const char *wish = getenv("ACCEL_TEST_PRODUCT");
-    uint64_t all =
-        OPERATION_COUNT * 12 * OPS * AROUND * 10 * SHAPES * FORMS * UINT64_C(2);
-    bool whole = wish && strcmp(wish, "all") == 0;
-    size_t tried = 0;
-    trial_t trial;
+/* What ACCEL_TEST_PRODUCT wants: so many cases, or piece k of n of all. */
+typedef struct wish {
+    size_t cases; /* 0: the piece */
+    uint64_t piece, pieces;
+} wish_t;
 
-    comm = c;
-    rank = accel_comm_rank(c);
-    size = accel_comm_size(c);
-    if (wish && !whole)
-        cases = strtoul(wish, NULL, 10);
-    for (uint64_t i = 0; whole ? i < all : tried < cases; i++) {
-        uint64_t number = whole ? i : ax_hash(&i, sizeof i, seed) % all;
+static wish_t wish_of(size_t cases)
+{
+    const char *text = getenv("ACCEL_TEST_PRODUCT");
+    wish_t wish = {.cases = cases, .piece = 1, .pieces = 1};
+    char *end;
+
+    if (!text)
+        return wish;
+    wish.cases = 0;
+    if (strcmp(text, "all") == 0)
+        return wish;
+    wish.piece = strtoul(text, &end, 10);
+    if (*end == '/')
+        wish.pieces = strtoul(end + 1, &end, 10);
+    else
+        wish.cases = (size_t)wish.piece;
+    if (end == text || *end || wish.piece == 0 || wish.piece > wish.pieces) {
+        if (wish.cases && !*end)
+            return wish;
+        fprintf(stderr, "ACCEL_TEST_PRODUCT=%s: want N, K/N or all\n", text);
+        exit(2);
+    }
+    return wish;
+}
+
+static size_t try_piece(const wish_t *wish)
+{
+    trial_t trial;
+    uint64_t there = 0;
+    size_t tried = 0;
+
+    for (uint64_t i = 0; i < ALL_CASES; i++) {
+        if (!describe(i, &trial) || there++ % wish->pieces + 1 != wish->piece)
+            continue;
+        try_one(&trial);
+        tried++;
+    }
+    return tried;
+}
+
+/* As many of each operation. */
+static size_t try_sample(size_t cases, uint64_t seed)
+{
+    trial_t trial;
+    size_t tried = 0;
+
+    for (uint64_t i = 0; tried < cases; i++) {
+        uint64_t number = ax_hash(&i, sizeof i, seed) % ALL_CASES;
+        number += (seed + tried) % OPERATION_COUNT - number % OPERATION_COUNT;
         if (!describe(number, &trial))
             continue;
         try_one(&trial);
         tried++;
     }
+    return tried;
+}
+
+size_t product(accel_comm_t *c, size_t cases, uint64_t seed)
+{
+    static const trial_t none;
+    wish_t wish = wish_of(cases);
+    size_t tried;
+
+    comm = c;
+    now = &none;
+    rank = accel_comm_rank(c);
+    size = accel_comm_size(c);
+    lump_bytes = 4 * comm->seg->slot_bytes + (64u << 10);
+    for (int i = 0; i < 2; i++)
+        if (accel_alloc(c, lump_bytes, &lumps[i]) != ACCEL_OK)
+            die("accel_alloc", 0, 0, 0);
+    tried = wish.cases ? try_sample(wish.cases, seed) : try_piece(&wish);
+    for (int i = 0; i < 2; i++)
+        if (accel_free(c, lumps[i]) != ACCEL_OK)
+            die("accel_free", 0, 0, 0);
     if (accel_comm_barrier(c) != ACCEL_OK)
         die("the last barrier", 0, 0, 0);
     return tried;

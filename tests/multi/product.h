@@ -5,9 +5,11 @@
  * two), so every order of adding gives the same bits. Which ranks start an
  * operation and which call it changes from case to case.
  *
- * All of it takes hours; by default a sample with a fixed seed is tried. With
- * ACCEL_TEST_PRODUCT=all in the environment everything is, with
- * ACCEL_TEST_PRODUCT=N so many cases on each communicator.
+ * All of it takes hours; by default a sample with a fixed seed is tried, as
+ * many cases of each operation. With ACCEL_TEST_PRODUCT=all in the environment
+ * everything is, with ACCEL_TEST_PRODUCT=K/N piece K of N, with
+ * ACCEL_TEST_PRODUCT=N so many cases on each communicator. What is left out
+ * even then, since it can tell nothing new, is_worth_it() in product.c says.
  */
 #ifndef PRODUCT_H
 #define PRODUCT_H

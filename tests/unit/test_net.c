@@ -285,7 +285,7 @@ static void a_call_is_packed_whole(void **state)
                             .dtype = 12,
                             .op = 200,
                             .where = 129,
-                            .block = UINT32_MAX};
+                            .named = UINT32_MAX};
     uint64_t signs[AX_SEG_SIGNS];
 
     (void)state;
@@ -299,7 +299,7 @@ static void a_call_is_packed_whole(void **state)
     assert_int_equal(back.dtype, call.dtype);
     assert_int_equal(back.op, call.op);
     assert_int_equal(back.where, call.where);
-    assert_int_equal(back.block, call.block);
+    assert_int_equal(back.named, call.named);
 }
 
 static void a_limit_of_files_is_an_error(void **state)
