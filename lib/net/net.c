@@ -53,6 +53,20 @@ static const char *reason_of(const char *name)
     return strncmp(text, own, (size_t)n) == 0 ? text + n : text;
 }
 
+/* UCX that is not there is what most have to mend: its module was not built or
+ * not installed, or does not find UCX itself. */
+static bool is_missing(const char *name)
+{
+    ax_mod_t *mod;
+
+    if (strcmp(name, "ucx") != 0)
+        return false;
+    if (ax_mod_load("net", name, &mod) != ACCEL_OK)
+        return true;
+    ax_mod_unload(mod);
+    return false;
+}
+
 static void add_reason(char *refused, size_t room, const char *name)
 {
     size_t used = strlen(refused);
@@ -80,6 +94,7 @@ void ax_net_settle(ax_net_t *net)
 accel_status_t ax_net_open(const char *wanted, ax_net_ask_t ask, ax_net_t **out)
 {
     char refused[640] = "";
+    bool missing = false;
     ax_net_t *net = calloc(1, sizeof *net);
     bool any = strcmp(wanted, "auto") == 0;
 
@@ -97,12 +112,16 @@ accel_status_t ax_net_open(const char *wanted, ax_net_ask_t ask, ax_net_t **out)
             return ACCEL_OK;
         }
         add_reason(refused, sizeof refused, known[i]);
+        missing |= is_missing(known[i]);
     }
     free(net);
     return ax_fail(ACCEL_ERR_UNSUPPORTED,
                    "net: several nodes but no transport between them "
-                   "(net=%s)%s",
-                   wanted, refused);
+                   "(net=%s)%s%s",
+                   wanted, refused,
+                   missing ? "; install UCX, configure accel with it "
+                             "(Debian: libucx-dev) and install accel_ucx.so"
+                           : "");
 }
 
 void ax_net_spoil(ax_net_t *net)

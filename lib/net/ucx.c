@@ -62,6 +62,10 @@ static const ax_mod_host_t *host;
  * use UCX as well, and its messages are not ours to hide. */
 static _Thread_local int inside;
 
+/* What it said first about the call in hand: its status alone is little help.
+ */
+static _Thread_local char said[240];
+
 ACCEL_PRINTF(6, 0)
 static ucs_log_func_rc_t take_line(const char *file, unsigned line,
                                    const char *function, ucs_log_level_t level,
@@ -74,20 +78,35 @@ static ucs_log_func_rc_t take_line(const char *file, unsigned line,
     (void)line;
     (void)function;
     (void)component;
-    if (!inside || level == UCS_LOG_LEVEL_FATAL || getenv("UCX_LOG_LEVEL"))
+    if (!inside || level == UCS_LOG_LEVEL_FATAL)
         return UCS_LOG_FUNC_RC_CONTINUE;
+    bool shown = getenv("UCX_LOG_LEVEL") != NULL;
     if (level <= UCS_LOG_LEVEL_WARN) {
-        vsnprintf(text, sizeof text, format, args);
-        host->log(AX_LOG_DEBUG, "net: ucx: %s", text);
+        va_list again;
+        va_copy(again, args);
+        vsnprintf(text, sizeof text, format, again);
+        va_end(again);
+        if (!said[0])
+            snprintf(said, sizeof said, "%.200s", text);
+        if (!shown)
+            host->log(AX_LOG_DEBUG, "net: ucx: %s", text);
     }
-    return UCS_LOG_FUNC_RC_STOP;
+    return shown ? UCS_LOG_FUNC_RC_CONTINUE : UCS_LOG_FUNC_RC_STOP;
+}
+
+static void begin_call(void)
+{
+    said[0] = '\0';
+    inside++;
 }
 
 static accel_status_t fail(ucs_status_t status, const char *what)
 {
     accel_status_t st =
         status == UCS_ERR_NO_MEMORY ? ACCEL_ERR_NOMEM : ACCEL_ERR_UNSUPPORTED;
-    return host->fail(st, "net: ucx: %s: %s", what, ucs_status_string(status));
+    return host->fail(st, "net: ucx: %s: %s%s%s", what,
+                      ucs_status_string(status), said[0] ? "; UCX says: " : "",
+                      said);
 }
 
 /* ---- open -------------------------------------------------------------------
@@ -114,6 +133,26 @@ static accel_status_t open_context(struct ucx *net)
     return status == UCS_OK ? ACCEL_OK : fail(status, "ucp_init");
 }
 
+/* What an address has before the first device. */
+#define NO_DEVICE 16
+
+static const char *setting(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value ? value : "not set";
+}
+
+/* UCX itself would go on, and fail later, at each peer. */
+static accel_status_t fail_without_device(void)
+{
+    return host->fail(ACCEL_ERR_UNSUPPORTED,
+                      "net: ucx: no network that it may use here: "
+                      "UCX_NET_DEVICES is %.60s, UCX_TLS %.60s%s%s",
+                      setting("UCX_NET_DEVICES"), setting("UCX_TLS"),
+                      said[0] ? "; UCX says: " : "; see ucx_info -d", said);
+}
+
 static accel_status_t open_worker(struct ucx *net)
 {
     ucp_worker_params_t params = {.field_mask =
@@ -133,7 +172,7 @@ static accel_status_t open_worker(struct ucx *net)
         return fail(status, "ucp_worker_query");
     net->address = attr.address;
     net->address_bytes = attr.address_length;
-    return ACCEL_OK;
+    return net->address_bytes > NO_DEVICE ? ACCEL_OK : fail_without_device();
 }
 
 static void ucx_spoil(void *self)
@@ -180,7 +219,7 @@ static accel_status_t ucx_open(const ax_mod_host_t *lent,
     if (first)
         ucs_log_push_handler(take_line);
     snprintf(net->about, sizeof net->about, "UCX %s", ucp_get_version_string());
-    inside++;
+    begin_call();
     st = open_context(net);
     if (st == ACCEL_OK)
         st = open_worker(net);
@@ -285,7 +324,7 @@ static accel_status_t ucx_connect(void *self, int index, const void *address,
     }
     memcpy(copy, address, bytes);
     params.address = copy;
-    inside++;
+    begin_call();
     ucs_status_t status = ucp_ep_create(net->worker, &params, &peer->ep);
     inside--;
     free(copy);
@@ -293,7 +332,12 @@ static accel_status_t ucx_connect(void *self, int index, const void *address,
         return ACCEL_OK;
     peer->ep = NULL;
     peer->failed = ucs_status_string(status);
-    return fail(status, "ucp_ep_create");
+    if (status != UCS_ERR_UNREACHABLE)
+        return fail(status, "ucp_ep_create");
+    return host->fail(ACCEL_ERR_UNSUPPORTED,
+                      "net: ucx: no network joins the two: UCX_NET_DEVICES is "
+                      "%.60s, UCX_TLS %.60s here; compare ucx_info -d on both",
+                      setting("UCX_NET_DEVICES"), setting("UCX_TLS"));
 }
 
 /* ---- registered memory ------------------------------------------------------
@@ -314,7 +358,7 @@ static accel_status_t ucx_map(void *self, void *memory, size_t bytes,
         return host->fail(ACCEL_ERR_NOMEM, "net: ucx: no memory");
     *region = (struct region){
         .next = net->regions, .from = (uintptr_t)memory, .bytes = bytes};
-    inside++;
+    begin_call();
     ucs_status_t status = ucp_mem_map(net->context, &params, &region->mem);
     inside--;
     if (status != UCS_OK) {

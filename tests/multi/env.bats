@@ -52,6 +52,29 @@ print(d)' "$1" <<<"$output"
     grep -qE '^  mpi +refused: mod: accel_mpi.so is not in ' <<<"$output"
 }
 
+# UCX is not there when the module looks for it: the program itself starts.
+@test "without UCX at run time one node works, several say what is missing" {
+    local words ucx
+    ucx=$top_builddir/lib/.libs/accel_ucx.so
+    [ -e "$ucx" ] || skip "configured without UCX: there is no module"
+    mkdir "$BATS_TEST_TMPDIR/lost"
+    # as long as the name that it takes the place of
+    sed 's/libucp\.so\.0\x00/libnou.so.9\x00/' "$ucx" \
+        >"$BATS_TEST_TMPDIR/lost/accel_ucx.so"
+    export ACCEL_MODULE_DIR=$BATS_TEST_TMPDIR/lost
+    words="libnou.so.9: cannot open shared object file"
+    run timeout 30 accel env
+    [ "$status" -eq 0 ]
+    grep -qE "^  ucx +refused: mod: $words" <<<"$output"
+    run timeout 60 accel launch -n 2 "$top_builddir/tests/multi/mp_comm" rounds 3
+    [[ $status -eq 0 && $output == "ok: 2 ranks on 1 nodes, none: one node" ]]
+    run timeout 60 accel launch -n 2 --nodes 2 \
+        "$top_builddir/tests/multi/mp_comm" rounds 3
+    [ "$status" -ne 0 ]
+    [ "$(grep -c "$words.*; install UCX, configure accel with it" \
+        <<<"$output")" -eq 2 ]
+}
+
 @test "where each setting comes from" {
     mkdir -p "$XDG_CONFIG_HOME/accel"
     echo 'keep = 3' >"$XDG_CONFIG_HOME/accel/accel.conf"

@@ -123,6 +123,16 @@ UCX_NET_DEVICES says (net=auto)"* ]] || {
         return 1
     }
     # a name that is none ends all at once, with those there are
+    local name
+    for name in UCX_NET_DEVICES UCX_TLS; do
+        run on 2 2 env $name=mlx9_9:1 "$top_builddir/tests/multi/mp_comm" \
+            rounds 3
+        [[ $status -ne 0 && $(grep -c "UCX says: .*mlx9_9:1.* is not \
+available, please use one or more of: .*tcp" <<<"$output") -eq 2 ]] || {
+            echo "$output"
+            return 1
+        }
+    done
     ACCEL_NET=uct run on 2 2 "$top_builddir/tests/multi/mp_comm" rounds 3
     [[ $status -ne 0 && $output == *"auto ucx mpi"* ]]
 }

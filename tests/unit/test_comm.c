@@ -576,6 +576,7 @@ static void says_why_not(rank_of_t *me)
     CHECK(strstr(text, "rank 0 on a: ") != NULL);
     CHECK(strstr(text, "no transport between them") != NULL);
     CHECK(strstr(text, "accel_ucx.so") != NULL);
+    CHECK(strstr(text, "install UCX") != NULL);
 }
 
 static void several_nodes_need_a_transport(void **state)
