@@ -173,8 +173,8 @@ typedef enum ax_reduce_op {
 /*
  * What is done to the elements: sources are of `dtype` (f16 and bf16 are
  * widened to f32), the result is of `to`, either `dtype` (rounded once) or
- * ax_accumulator(dtype), after it was multiplied by `scale` (1: left alone;
- * not for integers).
+ * ax_accumulator(dtype), after it was divided by `scale` (1: left alone; not
+ * for integers): by a reciprocal an average of ones would not be one.
  */
 typedef struct ax_reduce {
     accel_dtype_t dtype, to;
@@ -183,7 +183,7 @@ typedef struct ax_reduce {
 } ax_reduce_t;
 
 /*
- * dst[i] = (src[0][i] op src[1][i] op ...) * scale, in that order, over
+ * dst[i] = (src[0][i] op src[1][i] op ...) / scale, in that order, over
  * nsrc >= 1 buffers of `count` elements. dst may be one of the sources when
  * the element sizes are equal.
  *

@@ -22,7 +22,7 @@ typedef enum ax_float {
 
 typedef void (*ax_convert_fn)(void *dst, const void *src, size_t count);
 
-/* dst[i] = (src[0][i] op src[1][i] ...) * scale */
+/* dst[i] = (src[0][i] op src[1][i] ...) / scale */
 typedef void (*ax_reduce_fn)(void *dst, const void *const *src, int nsrc,
                              size_t count, double scale);
 

@@ -149,7 +149,10 @@ LANE raw max_f32(raw a, raw b)
 
 LANE raw end_f32(raw a, double scale)
 {
-    vf32 x = (vf32)a * (float)scale;
+    vf32 x = (vf32)a;
+
+    if (scale != 1)
+        x /= (float)scale;
     vi32 nan = x != x;
 
     return (raw)(((vi32)x & ~nan) | ((int32_t)AX_NAN32 & nan));
@@ -183,7 +186,10 @@ LANE raw max_f64(raw a, raw b)
 
 LANE raw end_f64(raw a, double scale)
 {
-    vf64 x = (vf64)a * scale;
+    vf64 x = (vf64)a;
+
+    if (scale != 1)
+        x /= scale;
     raw nan = (raw)(x != x);
 
     return select_raw(nan, (raw){0} + (int64_t)AX_NAN64, (raw)x);

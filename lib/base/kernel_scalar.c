@@ -101,13 +101,13 @@ static double max_f64(double a, double b)
 
 static float end_f32(float x, double scale)
 {
-    x *= (float)scale;
+    x /= (float)scale;
     return x != x ? ax_float_of(AX_NAN32) : x;
 }
 
 static double end_f64(double x, double scale)
 {
-    x *= scale;
+    x /= scale;
     return x != x ? ax_double_of(AX_NAN64) : x;
 }
 

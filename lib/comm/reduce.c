@@ -28,7 +28,7 @@ static accel_status_t plan_reduction(const accel_comm_t *c, accel_dtype_t dtype,
                           .acc = ax_accumulator(dtype),
                           .element = ax_element(dtype),
                           .op = ops[op],
-                          .scale = op == ACCEL_AVG ? 1.0 / c->size : 1.0};
+                          .scale = op == ACCEL_AVG ? c->size : 1.0};
     r->acc_element = ax_element(r->acc);
     return ACCEL_OK;
 }

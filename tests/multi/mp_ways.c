@@ -84,7 +84,7 @@ static void expect(accel_dtype_t t, accel_op_t op, char *const *of, char *want,
                                          AX_PROD};
     accel_dtype_t acc = ax_accumulator(t);
     ax_reduce_t in = {t, acc, ops[op], 1.0};
-    ax_reduce_t out = {acc, acc, ops[op], op == ACCEL_AVG ? 1.0 / size : 1.0};
+    ax_reduce_t out = {acc, acc, ops[op], op == ACCEL_AVG ? size : 1.0};
     const void **src = need((size_t)nodes * sizeof *src);
     char *sums = need((size_t)(nodes + 1) * count * 8);
     char *total = sums + (size_t)nodes * count * 8;

@@ -4,7 +4,6 @@
 #include "comm/comm_priv.h"
 #include "multi/element.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,15 +72,24 @@ static void expect(double *want, size_t first, accel_dtype_t t, accel_op_t op)
         want[i] = reduced(first + i, t, op);
 }
 
-static bool near(double got, double want, accel_dtype_t t, accel_op_t op)
+/* The quotient in f32, or f64, and rounded to the type. */
+static double rounded(double x, accel_dtype_t t)
 {
-    double unit = t == ACCEL_BF16  ? 0x1p-8
-                  : t == ACCEL_F16 ? 0x1p-11
-                  : t == ACCEL_F32 ? 0x1p-22
-                                   : 0x1p-50;
+    float wide = (float)x;
+    uint16_t bits;
 
-    return op == ACCEL_AVG ? fabs(got - want) <= unit * fabs(want)
-                           : got == want;
+    if (t == ACCEL_F32)
+        return (double)wide;
+    if (t != ACCEL_F16 && t != ACCEL_BF16)
+        return x;
+    check(accel_convert(&bits, t, &wide, ACCEL_F32, 1), "convert");
+    check(accel_convert(&wide, ACCEL_F32, &bits, t, 1), "convert");
+    return (double)wide;
+}
+
+static bool is_it(double got, double want, accel_dtype_t t, accel_op_t op)
+{
+    return got == (op == ACCEL_AVG ? rounded(want, t) : want);
 }
 
 /* ---- one case ---------------------------------------------------------------
@@ -147,7 +155,7 @@ static void check_reduced(const void *recv, accel_dtype_t t, size_t count,
 
     expect(want, first, t, op);
     for (size_t i = 0; i < count; i++)
-        if (!near(get(recv, t, i), want[i % PERIOD], t, op))
+        if (!is_it(get(recv, t, i), want[i % PERIOD], t, op))
             wrong(what, t, count, i, get(recv, t, i), want[i % PERIOD]);
 }
 

@@ -445,7 +445,7 @@ static void compare_reduce(ax_reduce_fn want_fn, ax_reduce_fn got_fn,
 {
     size_t room = ELEMENTS * 8 + 80;
     unsigned char *want = must_alloc(room), *got = must_alloc(room);
-    double scale = count & 1 ? 0.3 : 1;
+    double scale = count & 1 ? 3 : 1;
 
     memset(want, 0x5a, room);
     memset(got, 0x5a, room);
@@ -514,7 +514,7 @@ static void levels_add_all_of_16_bits_alike(void **state)
         const ax_kernels_t *scalar = ax_kernels_of(AX_ISA_SCALAR);
         accel_dtype_t t = types[i & 1];
         int op = (int)(i >> 1) % AX_REDUCE_OPS, nsrc = 2 + (int)(i >> 3 & 1);
-        double scale = nsrc == 3 ? 1.0 / 3 : 1;
+        double scale = nsrc == 3 ? 3 : 1;
         for (int k = 0; k < ALL; k++)
             other[k] = others[i / 16];
         scalar->reduce[t][op](want, src, nsrc, ALL, scale);
@@ -620,15 +620,44 @@ static void sixteen_bits_are_rounded_once(void **state)
     /* step by step, 2048 + 1 would stay 2048, twice */
     ax_reduce(&(ax_reduce_t){ACCEL_F16, ACCEL_F16, AX_SUM, 1}, &got, src, 3, 1);
     assert_true(ax_f16_to_f32(got) == 2050);
-    ax_reduce(&(ax_reduce_t){ACCEL_F16, ACCEL_F32, AX_SUM, 0.5}, &wide, src, 3,
+    ax_reduce(&(ax_reduce_t){ACCEL_F16, ACCEL_F32, AX_SUM, 2}, &wide, src, 3,
               1);
     assert_true(wide == 1025);
     /* 60000 + 60000 fits in between, and the average fits at the end */
     const uint16_t large = ax_f32_to_f16(60000);
     const void *two[2] = {&large, &large};
-    ax_reduce(&(ax_reduce_t){ACCEL_F16, ACCEL_F16, AX_SUM, 0.5}, &got, two, 2,
-              1);
+    ax_reduce(&(ax_reduce_t){ACCEL_F16, ACCEL_F16, AX_SUM, 2}, &got, two, 2, 1);
     assert_int_equal(got, large);
+}
+
+/* By a reciprocal the average of 41 ones would be less than one, and every
+ * third one of three numbers would be off by a bit. */
+static void averages_are_quotients(void **state)
+{
+    enum { MANY = 2000 };
+    static float ones[MANY], upto[MANY], got[MANY];
+    static double upto64[MANY], got64[MANY];
+    const void *src[200], *one[] = {upto}, *one64[] = {upto64};
+
+    (void)state;
+    for (int i = 0; i < MANY; i++) {
+        ones[i] = 1;
+        upto[i] = (float)i;
+        upto64[i] = i;
+    }
+    for (int isa = 0; isa < AX_ISA_COUNT; isa++) {
+        const ax_kernels_t *k = ax_kernels_of((ax_isa_t)isa);
+        for (int n = 1; k && n <= 200; n++) {
+            src[n - 1] = ones;
+            k->reduce[ACCEL_F32][AX_SUM](got, src, n, 37, n);
+            assert_memory_equal(got, ones, 37 * sizeof *ones);
+            k->reduce[ACCEL_F32][AX_SUM](got, one, 1, MANY, n);
+            k->reduce[ACCEL_F64][AX_SUM](got64, one64, 1, MANY, n);
+            for (int i = 0; i < MANY; i++)
+                assert_true(got[i] == upto[i] / (float)n &&
+                            got64[i] == upto64[i] / n);
+        }
+    }
 }
 
 static void integers_wrap(void **state)
@@ -704,6 +733,7 @@ int main(void)
         cmocka_unit_test(products_of_short_integers_wrap),
         cmocka_unit_test(floats_follow_the_table),
         cmocka_unit_test(sixteen_bits_are_rounded_once),
+        cmocka_unit_test(averages_are_quotients),
         cmocka_unit_test(integers_wrap),
     };
 
