@@ -614,14 +614,17 @@ static size_t digit(uint64_t *number, size_t base)
     (UINT64_C(12) * OPERATION_COUNT * OPS * AROUND * (EDGES + 2) * SHAPES *    \
      FORMS * 2)
 
-/* Is there another type of the same size before it? To what only moves bytes
- * that is the same. */
-static bool is_another(accel_dtype_t t)
+/* Types that stand for all of their size where bytes are only moved, and for
+ * what is reduced as it is and in f32 where only the way differs. */
+static bool stands_for_others(accel_dtype_t t)
 {
-    for (size_t i = 0; all_types[i] != t; i++)
-        if (accel_dtype_size(all_types[i]) == accel_dtype_size(t))
-            return true;
-    return false;
+    return t == ACCEL_U8 || t == ACCEL_BF16 || t == ACCEL_F32 || t == ACCEL_F64;
+}
+
+/* The least and the most bytes. */
+static bool is_extreme(accel_dtype_t t)
+{
+    return t == ACCEL_U8 || t == ACCEL_F64;
 }
 
 static bool takes_places(operation_t what)
@@ -644,25 +647,30 @@ static bool is_possible(const trial_t *t)
 }
 
 /*
- * What is left out, as it can tell nothing new: uneven parts with another
- * operator than the sum, and buffers in the heap likewise (which kernel runs
- * does not depend on where its operands lie); of types of the same size all
- * but one where bytes are only moved, but for exact sizes and plain buffers;
- * the heap below the sizes at which it is looked at, and, between nodes, in
- * operations that never look at it; uneven parts that lie apart in all but
- * four forms.
+ * What is left out, as it can tell nothing new:
+ * - uneven parts, buffers in the heap, and NULL where the result of a reduce
+ *   is not wanted, with another operator than the sum or a type that another
+ *   stands for: the kernel that runs does not know of them;
+ * - types of the same size where bytes are only moved, but for exact sizes of
+ *   plain buffers; of uneven parts all types but the smallest and the largest;
+ * - the heap below the sizes at which it is looked at, and, between nodes, in
+ *   operations that never look at it;
+ * - parts that lie apart, in all but four forms.
  */
 static bool is_worth_it(const trial_t *t, size_t at, size_t around)
 {
     bool heap = t->form >= HEAP, plain = t->form == APART || t->form == HEAP;
+    bool odd = heap || t->shape != EQUAL || t->spread;
     bool reads =
         comm->nodes == 1 || t->what == DO_ALLREDUCE || t->what == DO_REDUCE;
 
-    if (about[t->what].reduces && t->op != ACCEL_SUM &&
-        (heap || t->shape != EQUAL))
+    if (about[t->what].reduces && odd &&
+        (t->op != ACCEL_SUM || !stands_for_others(t->t)))
         return false;
-    if (!about[t->what].reduces && is_another(t->t) &&
+    if (!about[t->what].reduces && !stands_for_others(t->t) &&
         (!plain || around != 1 || t->shape != EQUAL || t->spread))
+        return false;
+    if (!about[t->what].reduces && !is_extreme(t->t) && t->shape != EQUAL)
         return false;
     if (heap && (at < 2 + FIRST_HEAP || !reads))
         return false;

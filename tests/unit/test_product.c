@@ -5,6 +5,8 @@
 #include "multi/product.h"
 #include "unit/ranks.h"
 
+#include <time.h>
+
 /* On each of these. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define CASES 12
@@ -25,11 +27,17 @@ struct world_case {
     uint64_t seed;
 };
 
+static size_t tried; /* on the world before, as rank 0 counted */
+
 static void one_world(rank_of_t *me)
 {
     const struct world_case *w = me->world->arg;
 
-    CHECK(product(me->comm, CASES, w->seed) > 0);
+    size_t n = product(me->comm, CASES, w->seed);
+
+    CHECK(n > 0);
+    if (me->rank == 0)
+        tried = n;
 }
 
 static void try_world(const char *letters, uint64_t seed)
@@ -46,9 +54,12 @@ static void try_world(const char *letters, uint64_t seed)
         names[r][0] = letters[r];
         nodes[r] = names[r];
     }
-    if (strspn(letters, "a") == strlen(letters) || WITH_UCX)
+    if (strspn(letters, "a") == strlen(letters) || WITH_UCX) {
+        clock_t began = clock();
         run_world(&w);
-    else
+        print_message("%s: %zu cases, %.0f s of CPU\n", letters, tried,
+                      (double)(clock() - began) / CLOCKS_PER_SEC);
+    } else
         print_message("%s: left out: %s\n", letters, WHY_NOT);
 }
 
