@@ -21,11 +21,57 @@ struct mapping {
     uint64_t offset;
     size_t bytes;
     void *memory;
+    int fd; /* of the file, as long as somebody has it open */
     unsigned users;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mapping *mappings;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* ---- children of fork() -----------------------------------------------------
+ *
+ * What a child writes must not reach the ranks: its mappings become copies on
+ * write, as all its other memory is. Where that cannot be, it may only read.
+ */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void in_parent(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+static bool make_own(const struct mapping *m)
+{
+    struct stat file;
+
+    if (fstat(m->fd, &file) != 0 || file.st_dev != m->device ||
+        file.st_ino != m->inode)
+        return false;
+    return mmap(m->memory, m->bytes, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, m->fd,
+                (off_t)m->offset) != MAP_FAILED;
+}
+
+static void in_child(void)
+{
+    for (const struct mapping *m = mappings; m; m = m->next)
+        if (!make_own(m))
+            (void)mprotect(m->memory, m->bytes, PROT_READ);
+    pthread_mutex_unlock(&lock);
+}
+
+static void watch(void)
+{
+    (void)pthread_atfork(before_fork, in_parent, in_child);
+}
+
+/* ---- mappings ---------------------------------------------------------------
+ */
 
 static struct mapping *find(const struct stat *file, uint64_t offset,
                             size_t bytes)
@@ -89,7 +135,8 @@ static accel_status_t add(int fd, const struct stat *file, uint64_t offset,
                           .inode = file->st_ino,
                           .offset = offset,
                           .bytes = bytes,
-                          .memory = memory};
+                          .memory = memory,
+                          .fd = fd};
     mappings = m;
     *out = m;
     return ACCEL_OK;
@@ -109,6 +156,7 @@ accel_status_t ax_map(int fd, uint64_t offset, size_t bytes, void **out)
                        "%llu",
                        (long long)file.st_size,
                        (unsigned long long)(offset + bytes));
+    (void)pthread_once(&once, watch);
     pthread_mutex_lock(&lock);
     struct mapping *m = find(&file, offset, bytes);
     if (!m)

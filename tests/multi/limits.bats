@@ -93,7 +93,7 @@ with_shm() { # name how
     done
 }
 
-@test "case 53: children that end, live on, or call what is not theirs" {
+@test "case 53: children that end, live on, call and write what is not theirs" {
     local nodes
     for nodes in 1 2; do
         run on 4 $nodes "$limits" forks

@@ -102,17 +102,71 @@ static void live_on(void)
     (void)pause();
 }
 
+static void is_refused(accel_status_t st)
+{
+    if (st != ACCEL_ERR_STATE ||
+        !strstr(accel_last_error()->text, "child of fork()"))
+        _exit(9);
+}
+
+static float *heap; /* HEAP numbers that the parent looks after */
+#define HEAP ((size_t)1 << 20)
+
 static void call_it(void)
 {
-    float x = 1;
+    accel_parts_t parts = {.counts = (size_t[]){1, 1, 1, 1, 1, 1, 1, 1}};
+    accel_comm_t *part;
+    accel_request_t *request;
+    float x[8] = {1}, y[8];
+    size_t *at;
     void *p;
 
-    if (accel_comm_allreduce(comm, &x, &x, 1, ACCEL_F32, ACCEL_SUM) !=
-            ACCEL_ERR_STATE ||
-        !strstr(accel_last_error()->text, "child of fork()") ||
-        accel_alloc(comm, 8, &p) != ACCEL_ERR_STATE)
-        _exit(9);
+    is_refused(accel_comm_barrier(comm));
+    is_refused(accel_comm_broadcast(comm, x, 1, ACCEL_F32, 0));
+    is_refused(accel_comm_allreduce(comm, x, y, 1, ACCEL_F32, ACCEL_SUM));
+    is_refused(accel_comm_reduce(comm, x, y, 1, ACCEL_F32, ACCEL_SUM, 0));
+    is_refused(accel_comm_reduce_scatter(comm, x, y, 1, ACCEL_F32, ACCEL_SUM));
+    is_refused(accel_comm_reduce_scatterv(comm, x, y, parts.counts, ACCEL_F32,
+                                          ACCEL_SUM));
+    is_refused(accel_comm_allgather(comm, x, y, 1, ACCEL_F32));
+    is_refused(accel_comm_allgatherv(comm, x, y, &parts, ACCEL_F32));
+    is_refused(accel_comm_allgather_bytes(comm, x, 4, &p, &at));
+    is_refused(accel_comm_gather(comm, x, y, 1, ACCEL_F32, 0));
+    is_refused(accel_comm_gatherv(comm, x, y, &parts, ACCEL_F32, 0));
+    is_refused(accel_comm_scatter(comm, x, y, 1, ACCEL_F32, 0));
+    is_refused(accel_comm_scatterv(comm, x, y, &parts, ACCEL_F32, 0));
+    is_refused(accel_comm_alltoall(comm, x, y, 1, ACCEL_F32));
+    is_refused(accel_comm_alltoallv(comm, x, &parts, y, &parts, ACCEL_F32));
+    is_refused(accel_comm_send(comm, x, 1, ACCEL_F32, 0, 0));
+    is_refused(accel_comm_recv(comm, x, 1, ACCEL_F32, 0, 0));
+    is_refused(accel_comm_allreduce_start(comm, x, y, 1, ACCEL_F32, ACCEL_SUM,
+                                          &request));
+    is_refused(accel_comm_split(comm, 0, 0, &part));
+    is_refused(accel_alloc(comm, 8, &p));
+    is_refused(accel_free(comm, heap));
     accel_comm_close(comm); /* closes nothing of the parent's */
+}
+
+/* All of the parts of all ranks, as far as it can be reached. */
+static void scribble(void)
+{
+    if (heap[0] != 7 || heap[HEAP - 1] != 7)
+        _exit(8);
+    memset(heap, 0xff, HEAP * sizeof *heap);
+    memset(comm->seg->slots, 0xff, comm->seg->slot_bytes);
+    memset((void *)ax_line(comm->seg, 0), 0xff, sizeof(ax_line_t));
+    if (heap[1] == 7)
+        _exit(9);
+}
+
+/* In all ranks meanwhile. */
+static void heap_is_whole(void)
+{
+    for (size_t i = 0; i < HEAP; i++)
+        if (heap[i] != 7) {
+            fprintf(stderr, "rank %d: a child wrote to the heap\n", rank);
+            exit(5);
+        }
 }
 
 static void wait_for(pid_t pid, int want)
@@ -129,9 +183,16 @@ static void wait_for(pid_t pid, int want)
 static void run_forks(void)
 {
     float x[3000];
+    void *memory;
+
+    check(accel_alloc(comm, HEAP * sizeof *heap, &memory), "accel_alloc");
+    heap = memory;
+    for (size_t i = 0; i < HEAP; i++)
+        heap[i] = 7;
     pid_t lives = child(live_on);
     pid_t ends = child(end_at_once);
     pid_t calls = child(call_it);
+    pid_t writes = child(scribble);
 
     for (int i = 0; i < 1000; i++) {
         sum_is_right(x, i % 10 ? 1 : 3000);
@@ -144,8 +205,12 @@ static void run_forks(void)
     }
     wait_for(ends, 0);
     wait_for(calls, 0);
+    wait_for(writes, 0);
+    heap_is_whole();
     kill(lives, SIGKILL);
     wait_for(lives, SIGKILL);
+    sum_is_right(heap, HEAP);
+    check(accel_free(comm, heap), "accel_free");
     sum_is_right(x, 3000);
 }
 

@@ -532,6 +532,49 @@ static void large_parts_may_have_large_pages(void **state)
     close(fd);
 }
 
+/* Does a child that writes there end well? */
+static bool child_writes(char *memory, size_t bytes)
+{
+    pid_t pid = fork();
+    int status = -1;
+
+    if (pid == 0) {
+        signal(SIGSEGV, SIG_DFL);
+        setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+        if (memory[0] != 1 || memory[bytes - 1] != 1)
+            _exit(1);
+        memset(memory, 2, bytes);
+        _exit(memory[bytes - 1] == 2 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return status == 0;
+}
+
+static void a_child_writes_to_a_copy(void **state)
+{
+    const size_t bytes = 3 * ax_page();
+    int fd = memfd_create("test", MFD_CLOEXEC);
+    void *memory;
+    char *at;
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+    assert_int_equal(ax_map(fd, 0, bytes, &memory), ACCEL_OK);
+    at = memset(memory, 1, bytes);
+    assert_true(child_writes(at, bytes));
+    for (size_t i = 0; i < bytes; i++)
+        assert_int_equal(at[i], 1);
+    close(fd); /* no copy can be had any more: it may only read */
+    assert_false(child_writes(at, bytes));
+    fd = memfd_create("another", MFD_CLOEXEC); /* with the same number */
+    assert_false(child_writes(at, bytes));
+    for (size_t i = 0; i < bytes; i++)
+        assert_int_equal(at[i], 1);
+    close(fd);
+    ax_unmap(memory, bytes);
+}
+
 /* ---- limits
  * ----------------------------------------------------------------------
  */
@@ -569,6 +612,7 @@ int main(void)
         cmocka_unit_test(a_call_is_packed_whole),
         cmocka_unit_test(deaths_are_seen),
         cmocka_unit_test(large_parts_may_have_large_pages),
+        cmocka_unit_test(a_child_writes_to_a_copy),
         cmocka_unit_test(open_files_are_asked_for),
         cmocka_unit_test(modules_that_do_not_fit_are_refused),
         cmocka_unit_test(a_module_is_what_its_file_says),
