@@ -79,37 +79,72 @@ static void place_nodes(const accel_comm_t *c, const ax_trade_t *t,
     }
 }
 
-static void give_nodes(accel_comm_t *c, const ax_trade_t *t, size_t first,
-                       size_t most)
+/* The most that a node can send or get. */
+static size_t most_bytes(const accel_comm_t *c, size_t stride)
 {
+    size_t most = 0;
+
+    for (int k = 0; k < c->nodes; k++) {
+        size_t here = (size_t)ax_ranks_on(c, k);
+        size_t pairs = here * ((size_t)c->size - here);
+        most = pairs > most ? pairs : most;
+    }
+    return most * stride;
+}
+
+static void make_nodes(accel_comm_t *c, void *op, size_t segment)
+{
+    const ax_trade_t *t = op;
+    size_t first = segment * t->most;
     char *in = ax_acc(c->seg, c->turn);
 
+    place_nodes(c, t, first, t->most);
     for (int r = 0; r < c->size; r++) {
         int k = ax_node_of(c, r);
-        size_t stride = stride_of(t->longest_to[k], first, most);
+        size_t stride = stride_of(t->longest_to[k], first, t->most);
         if (r != c->rank)
-            copy(in + t->to_at[k] +
-                     pair_at(c->local_rank, ax_ranks_on(c, k),
-                             ax_local_of(c, r), stride),
-                 t->send + ax_part_offset(t->to, r) + first,
-                 ax_part_in(t->to, r, first, most));
+            ax_pipe_copy(c,
+                         in + t->to_at[k] +
+                             pair_at(c->local_rank, ax_ranks_on(c, k),
+                                     ax_local_of(c, r), stride),
+                         t->send + ax_part_offset(t->to, r) + first,
+                         ax_part_in(t->to, r, first, t->most));
     }
 }
 
-static void take_nodes(accel_comm_t *c, const ax_trade_t *t, size_t first,
-                       size_t most)
+static accel_status_t start_nodes(accel_comm_t *c, void *op, size_t segment)
 {
+    const ax_trade_t *t = op;
+    size_t first = segment * t->most;
+    size_t stride = stride_of(t->longest, first, t->most);
+
+    place_nodes(c, t, first, t->most);
+    return ax_inter_alltoall(c,
+                             &(ax_exchange_t){.in = ax_acc(c->seg, c->turn),
+                                              .out = ax_out(c->seg, c->turn),
+                                              .to = t->to_at,
+                                              .from = t->from_at,
+                                              .most = most_bytes(c, stride)},
+                             true);
+}
+
+static void take_nodes(accel_comm_t *c, void *op, size_t segment)
+{
+    const ax_trade_t *t = op;
+    size_t first = segment * t->most;
+
+    place_nodes(c, t, first, t->most);
     for (int r = 0; r < c->size; r++) {
         int k = ax_node_of(c, r);
         const char *from = k == c->node
                                ? ax_acc(c->seg, c->turn) + t->to_at[k]
                                : ax_out(c->seg, c->turn) + t->from_at[k];
-        size_t stride = stride_of(t->longest_from[k], first, most);
+        size_t stride = stride_of(t->longest_from[k], first, t->most);
         if (r != c->rank)
-            copy(t->recv + ax_part_offset(t->from, r) + first,
-                 from + pair_at(ax_local_of(c, r), c->local_size, c->local_rank,
-                                stride),
-                 ax_part_in(t->from, r, first, most));
+            ax_pipe_copy(c, t->recv + ax_part_offset(t->from, r) + first,
+                         from + pair_at(ax_local_of(c, r), c->local_size,
+                                        c->local_rank, stride),
+                         ax_part_in(t->from, r, first, t->most));
     }
 }
 
@@ -128,48 +163,45 @@ static size_t chunk_bytes(const accel_comm_t *c)
     return c->seg->slot_bytes / ((size_t)c->size * (size_t)most);
 }
 
-static accel_status_t trade(accel_comm_t *c, const ax_trade_t *t,
-                            accel_status_t mine)
+static accel_status_t trade_here(accel_comm_t *c, const ax_trade_t *t,
+                                 size_t longest, accel_status_t mine)
 {
-    size_t most = chunk_bytes(c);
-    size_t longest = mine == ACCEL_OK ? t->longest : 0;
     accel_status_t st;
 
-    for (size_t first = 0; first == 0 || first < longest; first += most) {
+    for (size_t first = 0; first == 0 || first < longest; first += t->most) {
         c->turn++;
-        if (longest && c->nodes > 1) {
-            place_nodes(c, t, first, most);
-            give_nodes(c, t, first, most);
-        } else if (longest) {
-            if (first == 0 && ax_is_direct(c, longest))
-                ax_direct_trade_note(c, t);
-            if (first || !ax_has_named(c))
-                give_here(c, t, first, most);
-        }
+        if (first == 0 && ax_is_direct(c, longest))
+            ax_direct_trade_note(c, t);
+        if (longest && (first || !ax_has_named(c)))
+            give_here(c, t, first, t->most);
         st = first ? ax_node_barrier(c) : ax_enter(c, mine);
         if (st != ACCEL_OK || longest == 0)
             return st;
         if (first == 0 && c->any_named) {
-            if (ax_direct_trade_can(c)) {
-                st = ax_direct_trade(c, t);
-                break;
-            }
+            if (ax_direct_trade_can(c))
+                return ax_direct_trade(c, t);
             if (ax_has_named(c))
-                give_here(c, t, first, most);
+                give_here(c, t, first, t->most);
             if ((st = ax_node_barrier(c)) != ACCEL_OK)
                 return st;
         }
-        if (c->nodes == 1) {
-            take_here(c, t, first, most);
-            continue;
-        }
-        st = ax_inter_alltoall(c, ax_acc(c->seg, c->turn), t->to_at,
-                               ax_out(c->seg, c->turn), t->from_at, true);
-        if (st != ACCEL_OK)
-            return st;
-        take_nodes(c, t, first, most);
+        take_here(c, t, first, t->most);
     }
-    if (st == ACCEL_OK)
+    return ACCEL_OK;
+}
+
+static accel_status_t trade(accel_comm_t *c, ax_trade_t *t, accel_status_t mine)
+{
+    size_t longest = mine == ACCEL_OK ? t->longest : 0;
+    ax_pipe_t pipe = {
+        .op = t, .make = make_nodes, .start = start_nodes, .take = take_nodes};
+    accel_status_t st;
+
+    t->most = chunk_bytes(c);
+    pipe.segments = longest / t->most + (longest % t->most != 0);
+    st = c->nodes > 1 ? ax_pipe_run(c, &pipe, mine)
+                      : trade_here(c, t, longest, mine);
+    if (st == ACCEL_OK && longest)
         keep_own(c, t);
     return st;
 }

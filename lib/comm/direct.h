@@ -48,6 +48,7 @@ typedef struct ax_parted {
     char *recv;
     const ax_parts_t *parts;
     int root;
+    size_t most; /* bytes of a part in one chunk, through the slots */
 } ax_parted_t;
 
 /* An all-to-all under way. */
@@ -60,6 +61,7 @@ typedef struct ax_trade {
      * from, a rank of node k; and where the parts for and from node k lie in
      * the segment. */
     size_t *longest_to, *longest_from, *to_at, *from_at;
+    size_t most; /* bytes of a part in one chunk, through the slots */
 } ax_trade_t;
 
 /*

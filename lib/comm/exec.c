@@ -81,6 +81,12 @@ static void say_for_whom(accel_comm_t *c, bool waits)
         atomic_store_explicit(to, who, memory_order_release);
 }
 
+static void end_moves(ax_inter_t *x)
+{
+    x->nmoves = 0;
+    x->step++;
+}
+
 accel_status_t ax_moves_run(accel_comm_t *c)
 {
     ax_inter_t *x = c->inter;
@@ -96,11 +102,9 @@ accel_status_t ax_moves_run(accel_comm_t *c)
         st = ax_wait_more(c, &wait);
     }
     say_for_whom(c, false);
-    if (st != ACCEL_OK)
-        return st; /* the moves are cancelled by ax_inter_close() */
-    x->nmoves = 0;
-    x->step++;
-    return ACCEL_OK;
+    if (st == ACCEL_OK)
+        end_moves(x); /* else they are cancelled by ax_inter_close() */
+    return st;
 }
 
 accel_status_t ax_inter_room(accel_comm_t *c, size_t bytes)
@@ -214,23 +218,101 @@ static void local_step(ax_inter_t *x, const ax_exec_t *e, const ax_step_t *s)
 /* ---- a plan -----------------------------------------------------------------
  */
 
-accel_status_t ax_exec(accel_comm_t *c, const ax_exec_t *e)
+accel_status_t ax_exec_start(accel_comm_t *c, const ax_exec_t *what)
 {
     ax_inter_t *x = c->inter;
-    size_t rounds = ax_plan_rounds(e->plan), steps;
     accel_status_t st = ACCEL_OK;
 
-    if (e->how)
-        st = ax_inter_room(c, ax_plan_room(e->plan) * e->how->acc_element);
-    for (size_t round = 0; round < rounds && st == ACCEL_OK; round++) {
-        steps = ax_plan_round(e->plan, round, x->steps);
-        for (size_t i = 0; i < steps; i++)
-            if (x->steps[i].act <= AX_RECV)
-                add_message(x, e, &x->steps[i]);
-        st = ax_moves_run(c);
-        for (size_t i = 0; i < steps && st == ACCEL_OK; i++)
-            if (x->steps[i].act > AX_RECV)
-                local_step(x, e, &x->steps[i]);
+    x->flight = (ax_flight_t){.what = *what,
+                              .plan = *what->plan,
+                              .rounds = ax_plan_rounds(what->plan)};
+    x->flight.what.plan = &x->flight.plan;
+    if (what->how)
+        st =
+            ax_inter_room(c, ax_plan_room(what->plan) * what->how->acc_element);
+    x->flying = st == ACCEL_OK;
+    if (x->flying)
+        ax_exec_poll(c);
+    return st;
+}
+
+static accel_status_t begin_round(accel_comm_t *c)
+{
+    ax_inter_t *x = c->inter;
+    ax_flight_t *f = &x->flight;
+
+    f->steps = ax_plan_round(&f->plan, f->round, x->steps);
+    for (size_t i = 0; i < f->steps; i++)
+        if (x->steps[i].act <= AX_RECV)
+            add_message(x, &f->what, &x->steps[i]);
+    f->begun = true;
+    return start_moves(c);
+}
+
+/* Its messages have come and gone. */
+static void end_round(ax_inter_t *x)
+{
+    ax_flight_t *f = &x->flight;
+
+    end_moves(x);
+    for (size_t i = 0; i < f->steps; i++)
+        if (x->steps[i].act > AX_RECV)
+            local_step(x, &f->what, &x->steps[i]);
+    f->begun = false;
+    f->round++;
+}
+
+/* As far as it goes without waiting. */
+static accel_status_t advance(accel_comm_t *c)
+{
+    ax_inter_t *x = c->inter;
+    ax_flight_t *f = &x->flight;
+    accel_status_t st = ACCEL_OK;
+    int pending;
+
+    while (f->round < f->rounds) {
+        if (!f->begun)
+            st = begin_round(c);
+        if (st == ACCEL_OK)
+            st = count_pending(c, &pending);
+        if (st != ACCEL_OK || pending > 0)
+            return st;
+        end_round(x);
     }
+    x->flying = false;
+    return st;
+}
+
+void ax_exec_poll(accel_comm_t *c)
+{
+    ax_inter_t *x = c->inter;
+
+    if (!x || !x->flying)
+        return;
+    (void)x->net->ops->progress(x->net->self);
+    x->flight.status = advance(c);
+    if (x->flight.status != ACCEL_OK)
+        x->flying = false;
+}
+
+accel_status_t ax_exec_end(accel_comm_t *c)
+{
+    ax_inter_t *x = c->inter;
+    ax_wait_t wait = {.nodes = x->awaited};
+    size_t round = x->flight.round;
+    accel_status_t st = ACCEL_OK;
+
+    for (ax_exec_poll(c); x->flying && st == ACCEL_OK; ax_exec_poll(c)) {
+        if (x->flight.round != round)
+            wait = (ax_wait_t){.nodes = x->awaited};
+        round = x->flight.round;
+        say_for_whom(c, true);
+        st = ax_wait_more(c, &wait);
+    }
+    say_for_whom(c, false);
+    if (st == ACCEL_OK && x->flight.status != ACCEL_OK)
+        st = ax_raise_seen(c); /* the record may be another one's by now */
+    x->flying = false;
+    x->flight.status = ACCEL_OK;
     return st;
 }

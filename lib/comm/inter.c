@@ -36,10 +36,12 @@ static accel_status_t make_inter(accel_comm_t *c)
     x->addresses = calloc((size_t)c->size, sizeof *x->addresses);
     x->ends = calloc(n, sizeof *x->ends);
     x->slices = calloc(n, sizeof *x->slices);
+    x->ends2 = calloc(n, sizeof *x->ends2);
+    x->slices2 = calloc(n, sizeof *x->slices2);
     x->rails_forced = x->forced = -1;
     if (!x->reached || !x->addresses || !x->peers || !x->moves || !x->awaited ||
         !x->heads || !x->src || !x->steps || !x->parts || !x->ends ||
-        !x->slices)
+        !x->slices || !x->ends2 || !x->slices2)
         return ax_fail(ACCEL_ERR_NOMEM, "comm: no memory for %zu nodes", n);
     for (size_t k = 0; k < n; k++)
         x->peers[k].waits_for = -1;
@@ -150,6 +152,7 @@ void ax_inter_close(accel_comm_t *c)
 
     if (!x)
         return;
+    x->flying = false;
     ax_pairs_left(c);
     if (x->net) {
         if (x->listening && c->seg) {
@@ -178,6 +181,8 @@ void ax_inter_close(accel_comm_t *c)
     free(x->parts);
     free(x->ends);
     free(x->slices);
+    free(x->ends2);
+    free(x->slices2);
     free(x->room);
     free(x->calls);
     free(x->reached);
@@ -343,6 +348,7 @@ void ax_inter_choose(const accel_comm_t *c, const ax_model_t *model,
 
     plan->way = ax_model_choose(model, ask);
     if (x->forced >= 0 && ax_plan_there(ask->kind, (ax_way_t)x->forced) &&
+        (!ask->cut || ax_plan_cuts(ask->kind, (ax_way_t)x->forced)) &&
         (!ask->ordered ||
          ax_plan_ordered(ask->kind, (ax_way_t)x->forced, ask->nodes)))
         plan->way = (ax_way_t)x->forced;
@@ -371,37 +377,30 @@ const ax_model_t *ax_inter_model(const accel_comm_t *c)
     return c->inter && c->inter->measured ? &c->inter->model : NULL;
 }
 
-/* What the leaders do, and when it is done for the others of the node. */
-static accel_status_t by_leader(accel_comm_t *c, const ax_ask_t *ask,
-                                const ax_exec_t *what)
-{
-    ax_plan_t plan = *what->plan;
-    ax_exec_t run = *what;
-    accel_status_t st;
-
-    run.plan = &plan;
-    if (ax_is_leader(c)) {
-        if ((st = ax_inter_measure(c)) != ACCEL_OK)
-            return st;
-        ax_inter_choose(c, &c->inter->model, ask, &plan);
-        if ((st = ax_exec(c, &run)) != ACCEL_OK)
-            return st;
-    }
-    return ax_node_release(c);
-}
-
 /* By all rails or by the leaders, whichever is faster. */
-static accel_status_t by_rails(accel_comm_t *c, const ax_ask_t *ask,
-                               const ax_exec_t *what, bool ready)
+static accel_status_t start(accel_comm_t *c, const ax_ask_t *ask,
+                            const ax_exec_t *what, bool ready)
 {
     bool rails = false;
     accel_status_t st = ACCEL_OK;
 
     if (ready)
         st = ax_rail_better(c, ask, &rails);
-    if (st != ACCEL_OK)
+    if (st != ACCEL_OK || c->local_rank >= (rails ? c->rails : 1))
         return st;
-    return rails ? ax_rail_run(c, ask, what) : by_leader(c, ask, what);
+    if (!rails && (st = ax_inter_measure(c)) != ACCEL_OK)
+        return st;
+    return ax_rail_start(c, ask, what, rails ? c->rails : 1);
+}
+
+accel_status_t ax_inter_end(accel_comm_t *c)
+{
+    return ax_exec_end(c);
+}
+
+void ax_inter_go_on(accel_comm_t *c)
+{
+    ax_exec_poll(c);
 }
 
 static ax_plan_t plan_of(const accel_comm_t *c, ax_plan_kind_t kind)
@@ -430,9 +429,9 @@ accel_status_t ax_inter_allreduce(accel_comm_t *c, const ax_reduction_t *r,
 
     plan.count = count;
     plan.element = r->acc_element;
-    return by_rails(
-        c, &ask, &(ax_exec_t){.plan = &plan, .how = r, .acc = acc, .out = out},
-        ready);
+    return start(c, &ask,
+                 &(ax_exec_t){.plan = &plan, .how = r, .acc = acc, .out = out},
+                 ready);
 }
 
 accel_status_t ax_inter_reduce(accel_comm_t *c, const ax_reduction_t *r,
@@ -445,9 +444,9 @@ accel_status_t ax_inter_reduce(accel_comm_t *c, const ax_reduction_t *r,
     plan.count = count;
     plan.root = root;
     plan.element = r->acc_element;
-    return by_rails(
-        c, &ask, &(ax_exec_t){.plan = &plan, .how = r, .acc = acc, .out = out},
-        ready);
+    return start(c, &ask,
+                 &(ax_exec_t){.plan = &plan, .how = r, .acc = acc, .out = out},
+                 ready);
 }
 
 accel_status_t ax_inter_reduce_parts(accel_comm_t *c, const ax_reduction_t *r,
@@ -459,9 +458,9 @@ accel_status_t ax_inter_reduce_parts(accel_comm_t *c, const ax_reduction_t *r,
 
     plan.parts = offsets;
     plan.element = r->acc_element;
-    return by_rails(
-        c, &ask, &(ax_exec_t){.plan = &plan, .how = r, .acc = acc, .out = out},
-        ready);
+    return start(c, &ask,
+                 &(ax_exec_t){.plan = &plan, .how = r, .acc = acc, .out = out},
+                 ready);
 }
 
 accel_status_t ax_inter_reduce_scatter(accel_comm_t *c, const ax_reduction_t *r,
@@ -484,10 +483,9 @@ accel_status_t ax_inter_gather(accel_comm_t *c, char *out,
                     .out_bytes = (double)offsets[c->nodes],
                     .ordered = true};
 
-    (void)ready;
     plan.root = root;
     plan.parts = offsets;
-    return by_leader(c, &ask, &(ax_exec_t){.plan = &plan, .out = out});
+    return start(c, &ask, &(ax_exec_t){.plan = &plan, .out = out}, ready);
 }
 
 accel_status_t ax_inter_scatter(accel_comm_t *c, const char *all, char *out,
@@ -499,35 +497,33 @@ accel_status_t ax_inter_scatter(accel_comm_t *c, const char *all, char *out,
                     .out_bytes = (double)offsets[c->nodes],
                     .ordered = true};
 
-    (void)ready;
     plan.root = root;
     plan.parts = offsets;
     /* the root only sends from there */
-    return by_leader(
+    return start(
         c, &ask,
-        &(ax_exec_t){.plan = &plan, .acc = (char *)(uintptr_t)all, .out = out});
+        &(ax_exec_t){.plan = &plan, .acc = (char *)(uintptr_t)all, .out = out},
+        ready);
 }
 
-accel_status_t ax_inter_alltoall(accel_comm_t *c, const char *in,
-                                 const size_t *to, char *out,
-                                 const size_t *from, bool ready)
+accel_status_t ax_inter_alltoall(accel_comm_t *c, const ax_exchange_t *e,
+                                 bool ready)
 {
     ax_plan_t plan = plan_of(c, AX_PLAN_ALLTOALL);
-    /* Bytes differ from node to node, but all must choose alike: by what no
-     * node exceeds and all know, the slots. */
-    double bytes = (double)c->seg->slot_bytes;
+    /* bytes differ from node to node, but all must choose alike */
     ax_ask_t ask = {.kind = plan.kind,
                     .nodes = c->nodes,
-                    .acc_bytes = bytes,
-                    .out_bytes = bytes,
+                    .acc_bytes = (double)e->most,
+                    .out_bytes = (double)e->most,
                     .ordered = true};
 
-    (void)ready;
-    plan.parts = to;
-    plan.parts2 = from;
-    return by_leader(
-        c, &ask,
-        &(ax_exec_t){.plan = &plan, .acc = (char *)(uintptr_t)in, .out = out});
+    plan.parts = e->to;
+    plan.parts2 = e->from;
+    return start(c, &ask,
+                 &(ax_exec_t){.plan = &plan,
+                              .acc = (char *)(uintptr_t)e->in,
+                              .out = e->out},
+                 ready);
 }
 
 accel_status_t ax_inter_broadcast(accel_comm_t *c, void *data, size_t bytes,
@@ -541,5 +537,5 @@ accel_status_t ax_inter_broadcast(accel_comm_t *c, void *data, size_t bytes,
 
     plan.root = root;
     plan.count = bytes;
-    return by_rails(c, &ask, &(ax_exec_t){.plan = &plan, .out = data}, ready);
+    return start(c, &ask, &(ax_exec_t){.plan = &plan, .out = data}, ready);
 }

@@ -63,6 +63,22 @@ typedef struct ax_address {
     char data[];
 } ax_address_t;
 
+/* A plan and where its data lies; `how` is NULL when bytes are only moved. */
+typedef struct ax_exec {
+    const ax_plan_t *plan;
+    const ax_reduction_t *how;
+    char *acc, *out;
+} ax_exec_t;
+
+/* One that is being carried out. */
+typedef struct ax_flight {
+    ax_exec_t what;
+    ax_plan_t plan;
+    size_t round, rounds, steps; /* steps: of the round that is under way */
+    bool begun;                  /* the round's messages are started */
+    accel_status_t status;
+} ax_flight_t;
+
 struct ax_inter {
     ax_net_t *net;
     uint64_t nonce; /* of this communicator, in all tags */
@@ -85,13 +101,17 @@ struct ax_inter {
     char *room;
     size_t room_bytes;
     ax_step_t *steps; /* of one round */
+    ax_flight_t flight;
+    bool flying;      /* `flight` has not come to its end */
     ax_model_t model; /* when measured: alike on all nodes */
     bool measured;
     ax_model_t rail_model; /* of all rails at once: alike on all ranks */
     bool rails_measured;
     int rails_forced; /* a test wants rails (1), none (0), or the best (-1) */
-    size_t *slices, *ends; /* a slice of each part, where parts are cut */
-    int forced;            /* the way that a test wants, or -1 */
+    /* this rank's slice of each node's part, sent and, in an all-to-all,
+     * received: those of the plan that is carried out */
+    size_t *slices, *ends, *slices2, *ends2;
+    int forced; /* the way that a test wants, or -1 */
 };
 
 /* Is node k there, as far as the transport knows? */
@@ -121,14 +141,14 @@ accel_status_t ax_moves_run(accel_comm_t *c);
 /* Makes x->room at least so long; what was in it may move. */
 accel_status_t ax_inter_room(accel_comm_t *c, size_t bytes);
 
-/* A plan and where its data lies; `how` is NULL when bytes are only moved. */
-typedef struct ax_exec {
-    const ax_plan_t *plan;
-    const ax_reduction_t *how;
-    char *acc, *out;
-} ax_exec_t;
-
-accel_status_t ax_exec(accel_comm_t *c, const ax_exec_t *what);
+/*
+ * Carrying out a plan. Once started it moves on whenever the rank polls, as it
+ * does in all waits; end waits for it. An error of the poll is told by end.
+ * One at a time, and no ax_moves_run() meanwhile.
+ */
+accel_status_t ax_exec_start(accel_comm_t *c, const ax_exec_t *what);
+accel_status_t ax_exec_end(accel_comm_t *c);
+void ax_exec_poll(accel_comm_t *c);
 
 /* measure.c: fills in x->model unless it is there. All leaders call it at the
  * same place. */
@@ -152,10 +172,10 @@ void ax_inter_choose(const accel_comm_t *c, const ax_model_t *model,
 /* Is it faster so than through the leaders? Measures when it must. */
 accel_status_t ax_rail_better(accel_comm_t *c, const ax_ask_t *ask, bool *yes);
 
-/* This rank's slice of `what`, whose plan is that of the whole, and then all
- * have theirs. */
-accel_status_t ax_rail_run(accel_comm_t *c, const ax_ask_t *ask,
-                           const ax_exec_t *what);
+/* Starts this rank's slice, one of `pieces`, of `what`, whose plan is that of
+ * the whole. */
+accel_status_t ax_rail_start(accel_comm_t *c, const ax_ask_t *ask,
+                             const ax_exec_t *what, int pieces);
 
 /* news.c */
 accel_status_t ax_news_listen(accel_comm_t *c);

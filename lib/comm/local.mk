@@ -22,10 +22,12 @@ lib_libaccel_core_la_SOURCES += \
 	lib/comm/model.h \
 	lib/comm/news.c \
 	lib/comm/node.c \
+	lib/comm/nodes.c \
 	lib/comm/op.h \
 	lib/comm/open.c \
 	lib/comm/ops.c \
 	lib/comm/parts.c \
+	lib/comm/pipe.c \
 	lib/comm/pair.c \
 	lib/comm/pair_priv.h \
 	lib/comm/plan.c \

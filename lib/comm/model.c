@@ -150,7 +150,8 @@ static bool serves(const ax_ask_t *ask, ax_way_t way)
     bool reduces =
         ask->kind == AX_PLAN_ALLREDUCE || ask->kind == AX_PLAN_REDUCE;
 
-    if (!ax_plan_there(ask->kind, way))
+    if (!ax_plan_there(ask->kind, way) ||
+        (ask->cut && !ax_plan_cuts(ask->kind, way)))
         return false;
     if (ask->ordered && !ax_plan_ordered(ask->kind, way, ask->nodes))
         return false;
@@ -211,7 +212,11 @@ bool ax_model_line(const ax_model_t *m, int nodes, int line, char *text,
     if (row >= (int)AX_ARRAY_SIZE(rows))
         return false;
     double bytes = (double)(1 << shift);
-    ax_ask_t ask = {rows[row].kind, nodes, bytes, bytes, rows[row].ordered};
+    ax_ask_t ask = {.kind = rows[row].kind,
+                    .nodes = nodes,
+                    .acc_bytes = bytes,
+                    .out_bytes = bytes,
+                    .ordered = rows[row].ordered};
     ax_way_t way = ax_model_choose(m, &ask);
     snprintf(text, room, "%s of %d B: %s, %.1f us", rows[row].what, 1 << shift,
              ax_way_name(way), ax_model_time(m, &ask, way) * 1e6);

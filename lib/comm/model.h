@@ -19,6 +19,7 @@ typedef struct ax_ask {
     int nodes;
     double acc_bytes, out_bytes; /* of all elements, in ACC and in OUT */
     bool ordered;                /* the order of adding shows */
+    bool cut;                    /* a slice of each part: others lie between */
 } ax_ask_t;
 
 /* What the busiest node does, one round after the other. */

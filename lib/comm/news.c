@@ -279,9 +279,12 @@ accel_status_t ax_inter_poll(accel_comm_t *c, ax_wait_t *wait, bool slow)
 
     /* a wait inside the node goes on without the transport, which costs a
      * system call: only now and then, for what is still on its way */
-    if (!ax_is_leader(c) && wait && !wait->nodes && !wait->ranks && !slow)
+    if (!ax_is_leader(c) && wait && !wait->nodes && !wait->ranks && !slow &&
+        !x->flying)
         return ACCEL_AGAIN;
     bool moved = x->net->ops->progress(x->net->self);
+    if (x->flying && wait && !wait->nodes) /* a wait inside the node */
+        ax_exec_poll(c);
     st = hear_all(c);
 
     if (st != ACCEL_OK)

@@ -35,24 +35,6 @@ accel_status_t ax_comm_agree(accel_comm_t *c, accel_status_t mine)
 /* ---- broadcast -------------------------------------------------------------
  */
 
-static accel_status_t broadcast_chunk(accel_comm_t *c, char *to, size_t n,
-                                      int root)
-{
-    int node = ax_node_of(c, root);
-    bool here = node == c->node;
-    char *from = here ? ax_slot(c->seg, ax_local_of(c, root), c->turn)
-                      : ax_out(c->seg, c->turn);
-    accel_status_t st;
-
-    if (c->nodes > 1) {
-        if ((st = ax_inter_broadcast(c, from, n, node, true)) != ACCEL_OK)
-            return st;
-    }
-    if (c->rank != root)
-        memcpy(to, from, n);
-    return ACCEL_OK;
-}
-
 accel_status_t ax_broadcast(accel_comm_t *c, char *buffer, size_t bytes,
                             int root, accel_status_t mine)
 {
@@ -61,6 +43,8 @@ accel_status_t ax_broadcast(accel_comm_t *c, char *buffer, size_t bytes,
 
     if (c->size == 1)
         return ax_enter(c, mine);
+    if (c->nodes > 1)
+        return ax_nodes_broadcast(c, buffer, bytes, root, mine);
     if (ax_is_inline(c, bytes)) {
         st = ax_enter_with(c, mine, buffer, c->rank == root ? bytes : 0);
         if (st == ACCEL_OK && bytes && c->rank != root)
@@ -79,8 +63,9 @@ accel_status_t ax_broadcast(accel_comm_t *c, char *buffer, size_t bytes,
             return st;
         if (first == 0 && c->any_named)
             return ax_direct_broadcast(c, buffer, bytes, root);
-        if ((st = broadcast_chunk(c, buffer + first, n, root)) != ACCEL_OK)
-            return st;
+        if (c->rank != root)
+            memcpy(buffer + first,
+                   ax_slot(c->seg, ax_local_of(c, root), c->turn), n);
     }
     return ACCEL_OK;
 }
@@ -139,43 +124,16 @@ size_t ax_part_in(const ax_parts_t *parts, int rank, size_t first, size_t most)
     return bytes - first < most ? bytes - first : most;
 }
 
-/* Local rank 0 packs its node's parts where all nodes' parts will be. */
-static accel_status_t gather_nodes(accel_comm_t *c, const ax_parts_t *parts,
-                                   size_t first, size_t most, int root)
-{
-    char *out = ax_out(c->seg, c->turn);
-    size_t *offsets = c->node_bytes;
-    size_t at = 0;
-
-    for (int k = 0; k < c->nodes; k++) {
-        offsets[k] = at;
-        for (int p = c->node_first[k]; p < c->node_first[k + 1]; p++) {
-            size_t n = ax_part_in(parts, c->rank_at[p], first, most);
-            if (k == c->node && ax_is_leader(c))
-                memcpy(out + at, ax_slot(c->seg, p - c->node_first[k], c->turn),
-                       n);
-            at += n;
-        }
-    }
-    offsets[c->nodes] = at;
-    return ax_inter_gather(c, out, offsets, root < 0 ? -1 : ax_node_of(c, root),
-                           false);
-}
-
 /* Copies one chunk of all ranks' parts to where they belong. */
 static void spread_parts(const accel_comm_t *c, const ax_parts_t *parts,
                          size_t first, size_t most, char *recv)
 {
-    const char *out = c->nodes > 1 ? ax_out(c->seg, c->turn) : NULL;
-
     for (int p = 0; p < c->size; p++) {
         int rank = c->rank_at[p];
         size_t n = ax_part_in(parts, rank, first, most);
-        const char *from = out ? out : ax_slot(c->seg, p, c->turn);
         if (n)
-            memcpy(recv + ax_part_offset(parts, rank) + first, from, n);
-        if (out)
-            out += n;
+            memcpy(recv + ax_part_offset(parts, rank) + first,
+                   ax_slot(c->seg, p, c->turn), n);
     }
 }
 
@@ -214,9 +172,9 @@ accel_status_t ax_gather_parts(accel_comm_t *c, const char *send, char *recv,
                                accel_status_t mine)
 {
     size_t longest = mine == ACCEL_OK ? ax_longest_part(c, parts) : 0;
-    size_t most = c->nodes > 1 ? c->seg->slot_bytes / (size_t)c->size
-                               : c->seg->slot_bytes;
-    ax_parted_t g = {send, recv, parts, root};
+    size_t most = c->seg->slot_bytes;
+    ax_parted_t g = {
+        .send = send, .recv = recv, .parts = parts, .root = root};
     accel_status_t st;
 
     if (root >= 0 && root != c->rank)
@@ -227,6 +185,8 @@ accel_status_t ax_gather_parts(accel_comm_t *c, const char *send, char *recv,
             memcpy(recv, send, longest);
         return st;
     }
+    if (c->nodes > 1)
+        return ax_nodes_gather(c, send, recv, parts, root, mine);
     if (ax_is_inline(c, longest))
         return gather_inline(c, send, g.recv, parts, mine);
     for (size_t first = 0; first == 0 || first < longest; first += most) {
@@ -245,11 +205,6 @@ accel_status_t ax_gather_parts(accel_comm_t *c, const char *send, char *recv,
             if (n && ax_has_named(c))
                 memcpy(slot, send, n);
             if ((st = ax_node_barrier(c)) != ACCEL_OK)
-                return st;
-        }
-        if (c->nodes > 1) {
-            st = gather_nodes(c, parts, first, most, root);
-            if (st != ACCEL_OK)
                 return st;
         }
         if (g.recv)

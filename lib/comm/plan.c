@@ -79,6 +79,12 @@ bool ax_plan_ordered(ax_plan_kind_t kind, ax_way_t way, int nodes)
     return ax_plan_there(kind, way) && (ways[kind][way].ordered || nodes <= 2);
 }
 
+/* Recursive doubling sends several parts in one message. */
+bool ax_plan_cuts(ax_plan_kind_t kind, ax_way_t way)
+{
+    return kind != AX_PLAN_ALLGATHER || way != AX_WAY_DOUBLING;
+}
+
 int ax_log2_down(int n)
 {
     int log = 0;

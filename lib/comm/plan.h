@@ -74,8 +74,9 @@ typedef struct ax_plan {
     size_t element; /* bytes of one: parts are cut at cache lines */
     size_t segment; /* elements of a chain's segment; 0: all */
     const size_t *parts, *parts2;
-    const size_t *ends; /* where parts end when others lie between them, as
-                         * when a rail carries a slice of each; else NULL */
+    /* where parts end when others lie between them, as when a rail carries a
+     * slice of each; else NULL */
+    const size_t *ends, *ends2;
 } ax_plan_t;
 
 typedef enum ax_act {
@@ -105,6 +106,9 @@ typedef struct ax_step {
 /* Is there such a way for this collective? Does it keep the node order? */
 bool ax_plan_there(ax_plan_kind_t kind, ax_way_t way);
 bool ax_plan_ordered(ax_plan_kind_t kind, ax_way_t way, int nodes);
+
+/* Can it do with slices of parts, between which there are others? */
+bool ax_plan_cuts(ax_plan_kind_t kind, ax_way_t way);
 
 size_t ax_plan_rounds(const ax_plan_t *plan);
 

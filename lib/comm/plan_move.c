@@ -200,7 +200,8 @@ static void tell_binomial(const ax_plan_t *p, size_t round, ax_put_t *put)
 
 static void swap_with(const ax_plan_t *p, int to, int from, ax_put_t *put)
 {
-    size_t first = p->parts2[from], count = p->parts2[from + 1] - first;
+    size_t first = p->parts2[from];
+    size_t count = (p->ends2 ? p->ends2[from] : p->parts2[from + 1]) - first;
 
     ax_put_recv(put, from, AX_OUT, first, count);
     count = ax_part(p, to, &first);

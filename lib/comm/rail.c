@@ -88,50 +88,64 @@ accel_status_t ax_rail_better(accel_comm_t *c, const ax_ask_t *ask, bool *yes)
 /* ---- a slice ----------------------------------------------------------------
  */
 
-/* Of a plan with parts: my slice of each node's part. */
-static size_t cut_parts(accel_comm_t *c, ax_plan_t *plan)
+/* Slice `index` of `pieces` of each node's part. */
+static void cut(const accel_comm_t *c, const size_t *parts, int pieces,
+                size_t element, size_t *slices, size_t *ends)
 {
-    ax_inter_t *x = c->inter;
-    const size_t *parts = plan->parts;
-    size_t first, count, mine = 0;
+    int index = pieces > 1 ? c->local_rank : 0;
+    size_t first, count;
 
     for (int k = 0; k < c->nodes; k++) {
-        ax_slice(parts[k + 1] - parts[k], plan->element, c->rails,
-                 c->local_rank, &first, &count);
-        if (k == c->node)
-            mine = first;
-        x->ends[k] = parts[k] + first + count;
-        x->slices[k] = parts[k] + first;
+        ax_slice(parts[k + 1] - parts[k], element, pieces, index, &first,
+                 &count);
+        slices[k] = parts[k] + first;
+        ends[k] = slices[k] + count;
     }
-    plan->parts = x->slices;
-    plan->ends = x->ends;
-    return mine;
 }
 
-accel_status_t ax_rail_run(accel_comm_t *c, const ax_ask_t *ask,
-                           const ax_exec_t *what)
+/* Of a plan with parts, which it copies: the caller may go on to others. */
+static void cut_parts(accel_comm_t *c, ax_exec_t *run, ax_plan_t *plan,
+                      int pieces)
 {
+    ax_inter_t *x = c->inter;
+    size_t mine = plan->parts[c->node];
+    bool own =
+        plan->kind == AX_PLAN_REDUCE_SCATTER || plan->kind == AX_PLAN_SCATTER;
+
+    cut(c, plan->parts, pieces, plan->element, x->slices, x->ends);
+    if (own) /* OUT is this node's part only */
+        run->out +=
+            (x->slices[c->node] - mine) * (run->how ? run->how->element : 1);
+    plan->parts = x->slices;
+    plan->ends = x->ends;
+    if (!plan->parts2)
+        return;
+    cut(c, plan->parts2, pieces, plan->element, x->slices2, x->ends2);
+    plan->parts2 = x->slices2;
+    plan->ends2 = x->ends2;
+}
+
+accel_status_t ax_rail_start(accel_comm_t *c, const ax_ask_t *ask,
+                             const ax_exec_t *what, int pieces)
+{
+    ax_inter_t *x = c->inter;
     ax_plan_t plan = *what->plan;
     ax_exec_t run = *what;
-    ax_ask_t slice = slice_of(c, ask);
-    size_t first = 0, wide = run.how ? run.how->acc_element : 1;
-    size_t element = run.how ? run.how->element : 1;
-    accel_status_t st = ACCEL_OK;
+    ax_ask_t slice = pieces > 1 ? slice_of(c, ask) : *ask;
+    size_t first = 0;
 
     run.plan = &plan;
-    if (c->local_rank < c->rails) {
-        if (plan.parts) { /* ACC is cut by the plan, OUT is this node's */
-            run.out += cut_parts(c, &plan) * element;
-        } else {
-            ax_slice(what->plan->count, plan.element, c->rails, c->local_rank,
-                     &first, &plan.count);
-            run.acc += run.acc ? first * wide : 0;
-            run.out += first * element;
-        }
-        for (int k = 0; k < c->nodes; k++) /* all are in this call */
-            c->inter->peers[k].last = AX_LAST(c->call.kind, c->call.seq);
-        ax_inter_choose(c, &c->inter->rail_model, &slice, &plan);
-        st = ax_exec(c, &run);
+    slice.cut = pieces > 1 && plan.parts;
+    if (plan.parts) {
+        cut_parts(c, &run, &plan, pieces);
+    } else if (pieces > 1) {
+        ax_slice(what->plan->count, plan.element, pieces, c->local_rank, &first,
+                 &plan.count);
+        run.acc += run.how ? first * run.how->acc_element : 0;
+        run.out += first * (run.how ? run.how->element : 1);
     }
-    return st == ACCEL_OK ? ax_node_barrier(c) : st;
+    for (int k = 0; pieces > 1 && k < c->nodes; k++) /* all are in this call */
+        x->peers[k].last = AX_LAST(c->call.kind, c->call.seq);
+    ax_inter_choose(c, pieces > 1 ? &x->rail_model : &x->model, &slice, &plan);
+    return ax_exec_start(c, &run);
 }

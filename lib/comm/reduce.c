@@ -49,20 +49,6 @@ static bool gets_result(const accel_comm_t *c, const struct reduce_run *run)
     return run->root < 0 || run->root == c->rank;
 }
 
-/* The sums of the node, in the accumulator's type, become results at `out`
- * where they are wanted. */
-static accel_status_t reduce_nodes(accel_comm_t *c,
-                                   const struct reduce_run *run, char *out,
-                                   size_t n, bool ready)
-{
-    char *sums = ax_acc(c->seg, c->turn);
-
-    if (run->root < 0)
-        return ax_inter_allreduce(c, &run->how, sums, out, n, ready);
-    return ax_inter_reduce(c, &run->how, sums, out, n, ax_node_of(c, run->root),
-                           ready);
-}
-
 /* The call, as the others shall see it, and what is wrong with it. */
 static accel_status_t prepare(accel_comm_t *c, const ax_op_t *op,
                               struct reduce_run *run)
@@ -100,51 +86,6 @@ static accel_status_t reduce_inline(accel_comm_t *c,
         ax_reduce_inline(c, &run->how, run->recv,
                          (ax_along_t){run->send, bytes}, first, run->count);
     return st;
-}
-
-/* One chunk, after all ranks have come with theirs: node sums, results. */
-static accel_status_t reduce_chunk(accel_comm_t *c, struct reduce_run *run,
-                                   size_t first, size_t n, bool in_heap)
-{
-    const ax_reduction_t *r = &run->how;
-    bool small = n * r->element * (size_t)c->local_size <= AX_SMALL;
-    size_t from = 0, length = n;
-    accel_status_t st;
-
-    if (c->nodes == 1 && small) {
-        if (gets_result(c, run))
-            ax_reduce_slots(c, r, run->recv + first * r->element, true, 0, n);
-        return ACCEL_OK;
-    }
-    if (!small)
-        ax_slice(n, r->element, c->local_size, c->local_rank, &from, &length);
-    else if (!ax_is_leader(c))
-        length = 0;
-    char *own = ax_slot(c->seg, c->local_rank, c->turn);
-    char *sums = c->nodes > 1 ? ax_acc(c->seg, c->turn) + from * r->acc_element
-                              : own + from * r->element;
-    if (in_heap)
-        ax_reduce_named(c, r, sums, false, (first + from) * r->element, length);
-    else
-        ax_reduce_slots(c, r, sums, c->nodes == 1, from, length);
-    if (!small && (st = ax_node_barrier(c)) != ACCEL_OK)
-        return st;
-    char *out = gets_result(c, run) ? run->recv + first * r->element : NULL;
-    if (c->nodes > 1) {
-        char *results = ax_out(c->seg, c->turn);
-        if ((st = reduce_nodes(c, run, results, n, !small)) != ACCEL_OK)
-            return st;
-        if (out)
-            memcpy(out, results, n * r->element);
-        return ACCEL_OK;
-    }
-    for (int i = 0; out && i < c->local_size; i++) {
-        ax_slice(n, r->element, c->local_size, i, &from, &length);
-        memcpy(out + from * r->element,
-               ax_slot(c->seg, i, c->turn) + from * r->element,
-               length * r->element);
-    }
-    return ACCEL_OK;
 }
 
 /*
@@ -275,12 +216,10 @@ static accel_status_t begin_piped(accel_comm_t *c, struct reduce_run *run,
 }
 
 /* The call names what of it lies in the heap. */
-static void note_buffers(accel_comm_t *c, const struct reduce_run *run,
-                         bool wanted)
+static void note_buffers(accel_comm_t *c, const struct reduce_run *run)
 {
     ax_heap_note(c, AX_SENT, run->send, run->bytes);
-    ax_heap_note(c, AX_COMES, run->recv,
-                 wanted && gets_result(c, run) ? run->bytes : 0);
+    ax_heap_note(c, AX_COMES, run->recv, gets_result(c, run) ? run->bytes : 0);
 }
 
 /*
@@ -299,7 +238,7 @@ static accel_status_t reduce_piped(accel_comm_t *c, struct reduce_run *run,
 
     if (pieces == 0)
         return ax_enter(c, mine);
-    note_buffers(c, run, true);
+    note_buffers(c, run);
     for (size_t i = 0; i <= pieces && st == ACCEL_OK && !done; i++) {
         struct piece p = piece_at(c, run, before, i < pieces ? i : 0);
         if (i < pieces && (i ? !ax_all_named(c, AX_SENT) : !ax_has_named(c)))
@@ -330,38 +269,31 @@ static accel_status_t copy_alone(accel_comm_t *c, const struct reduce_run *run,
     return st;
 }
 
-/* Several nodes, or little: chunks one after the other. */
-static accel_status_t reduce_chunks(accel_comm_t *c, struct reduce_run *run,
+/* So little that each rank reduces all of it itself. */
+static accel_status_t reduce_little(accel_comm_t *c,
+                                    const struct reduce_run *run,
                                     accel_status_t mine)
 {
-    size_t element = run->how.element ? run->how.element : 1;
-    size_t most = c->seg->slot_bytes / element;
     accel_status_t st;
-    bool in_heap;
 
-    if (mine == ACCEL_OK && run->bytes * (size_t)c->local_size > AX_SMALL)
-        note_buffers(c, run, false);
-    in_heap = ax_has_named(c);
-    for (size_t first = 0; first == 0 || first < run->count; first += most) {
-        size_t n = run->count - first < most ? run->count - first : most;
-        c->turn++;
-        char *slot = ax_slot(c->seg, c->local_rank, c->turn);
-        if (mine == ACCEL_OK && n && !in_heap)
-            memcpy(slot, run->send + first * element, n * element);
-        st = first ? ax_node_barrier(c) : ax_enter(c, mine);
-        if (st != ACCEL_OK || n == 0)
-            return st;
-        if (first == 0 && c->any_named && !ax_all_named(c, AX_SENT)) {
-            if (in_heap)
-                memcpy(slot, run->send, n * element);
-            in_heap = false;
-            if ((st = ax_node_barrier(c)) != ACCEL_OK)
-                return st;
-        }
-        if ((st = reduce_chunk(c, run, first, n, in_heap)) != ACCEL_OK)
-            return st;
-    }
-    return ACCEL_OK;
+    c->turn++;
+    if (mine == ACCEL_OK && run->bytes)
+        memcpy(ax_slot(c->seg, c->local_rank, c->turn), run->send, run->bytes);
+    st = ax_enter(c, mine);
+    if (st == ACCEL_OK && run->count && gets_result(c, run))
+        ax_reduce_slots(c, &run->how, run->recv, true, 0, run->count);
+    return st;
+}
+
+/* What it is for several nodes. */
+static ax_nodes_reduce_t of_nodes(const accel_comm_t *c,
+                                  const struct reduce_run *run)
+{
+    return (ax_nodes_reduce_t){.how = &run->how,
+                               .send = run->send,
+                               .recv = gets_result(c, run) ? run->recv : NULL,
+                               .count = run->count,
+                               .root = run->root};
 }
 
 static accel_status_t allreduce(accel_comm_t *c, struct reduce_run *run,
@@ -371,9 +303,13 @@ static accel_status_t allreduce(accel_comm_t *c, struct reduce_run *run,
         return copy_alone(c, run, mine);
     if (ax_is_inline(c, run->bytes))
         return reduce_inline(c, run, run->bytes, 0, mine);
-    if (c->nodes == 1 && run->bytes * (size_t)c->local_size > AX_SMALL)
+    if (c->nodes > 1) {
+        ax_nodes_reduce_t nodes = of_nodes(c, run);
+        return ax_nodes_reduce(c, &nodes, mine);
+    }
+    if (run->bytes * (size_t)c->local_size > AX_SMALL)
         return reduce_piped(c, run, mine);
-    return reduce_chunks(c, run, mine);
+    return reduce_little(c, run, mine);
 }
 
 accel_status_t ax_do_allreduce(accel_comm_t *c, const ax_op_t *op)
@@ -401,42 +337,6 @@ accel_status_t ax_do_reduce(accel_comm_t *c, const ax_op_t *op)
 
 /* ---- reduce-scatter --------------------------------------------------------
  */
-
-/* A chunk of each rank's part lies in the slots, by position: c->part_at. */
-static accel_status_t scatter_chunk(accel_comm_t *c, struct reduce_run *run,
-                                    size_t first)
-{
-    const ax_reduction_t *r = &run->how;
-    const size_t *at = c->part_at;
-    int p = c->position[c->rank];
-    size_t n = at[p + 1] - at[p];
-    char *out = run->recv + first;
-    size_t from, length;
-    accel_status_t st;
-
-    if (c->nodes == 1) {
-        if (n)
-            ax_reduce_slots(c, r, out, true, at[p], n);
-        return ACCEL_OK;
-    }
-    ax_slice(at[c->size], r->element, c->local_size, c->local_rank, &from,
-             &length);
-    ax_reduce_slots(c, r, ax_acc(c->seg, c->turn) + from * r->acc_element,
-                    false, from, length);
-    if ((st = ax_node_barrier(c)) != ACCEL_OK)
-        return st;
-    for (int k = 0; k <= c->nodes; k++)
-        c->node_bytes[k] = at[c->node_first[k]];
-    char *results = ax_out(c->seg, c->turn);
-    st = ax_inter_reduce_parts(c, r, ax_acc(c->seg, c->turn), results,
-                               c->node_bytes, true);
-    if (st != ACCEL_OK)
-        return st;
-    if (n)
-        memcpy(out, results + (at[p] - c->node_bytes[c->node]) * r->element,
-               n * r->element);
-    return ACCEL_OK;
-}
 
 /* Copies a chunk of each rank's part into my slot, by position. */
 static void fill_slot(accel_comm_t *c, const struct reduce_run *run,
@@ -493,10 +393,15 @@ static accel_status_t reduce_scatter(accel_comm_t *c, struct reduce_run *run,
     size_t element = run->how.element ? run->how.element : 1;
     size_t most = c->seg->slot_bytes / (element * (size_t)c->size) * element;
     size_t longest = mine == ACCEL_OK ? ax_longest_part(c, parts) : 0;
+    int p = c->position[c->rank];
     accel_status_t st;
 
     if (c->size == 1)
         return copy_alone(c, run, mine);
+    if (c->nodes > 1) {
+        ax_nodes_reduce_t nodes = of_nodes(c, run);
+        return ax_nodes_reduce_scatter(c, &nodes, parts, mine);
+    }
     if (ax_is_inline(c, run->bytes))
         return reduce_inline(
             c, run, run->bytes,
@@ -517,8 +422,10 @@ static accel_status_t reduce_scatter(accel_comm_t *c, struct reduce_run *run,
             if ((st = ax_node_barrier(c)) != ACCEL_OK)
                 return st;
         }
-        if ((st = scatter_chunk(c, run, first)) != ACCEL_OK)
-            return st;
+        size_t n = c->part_at[p + 1] - c->part_at[p];
+        if (n)
+            ax_reduce_slots(c, &run->how, run->recv + first, true,
+                            c->part_at[p], n);
     }
     return ACCEL_OK;
 }

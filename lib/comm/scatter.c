@@ -4,51 +4,45 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where each rank's part of this chunk lies in the root's slot, by position;
- * the root, who gives, fills it in, but for its own. */
-static void fill_slot(accel_comm_t *c, const ax_parted_t *s, size_t first,
-                      size_t most, bool gives)
+/* Where each rank's part of this chunk lies in the root's slot, by position. */
+static void place_parts(accel_comm_t *c, const ax_parted_t *s, size_t first)
 {
-    char *slot = ax_slot(c->seg, c->local_rank, c->turn);
     size_t at = 0;
 
     for (int p = 0; p < c->size; p++) {
-        int rank = c->rank_at[p];
-        size_t n = ax_part_in(s->parts, rank, first, most);
         c->part_at[p] = at;
-        if (n && gives && rank != s->root)
-            memcpy(slot + at, s->send + ax_part_offset(s->parts, rank) + first,
-                   n);
-        at += n;
+        at += ax_part_in(s->parts, c->rank_at[p], first, s->most);
     }
     c->part_at[c->size] = at;
     for (int k = 0; k <= c->nodes; k++)
         c->node_bytes[k] = c->part_at[c->node_first[k]];
 }
 
-static accel_status_t take_part(accel_comm_t *c, const ax_parted_t *s,
-                                size_t first)
+/* The root fills it in, but for its own. */
+static void fill_slot(accel_comm_t *c, const ax_parted_t *s, size_t first)
 {
-    int p = c->position[c->rank], node = ax_node_of(c, s->root);
-    size_t at = c->part_at[p], n = c->part_at[p + 1] - at;
-    bool here = node == c->node;
-    int giver = here ? ax_local_of(c, s->root) : 0;
-    const char *from = ax_slot(c->seg, giver, c->turn);
-    accel_status_t st;
+    char *slot = ax_slot(c->seg, c->local_rank, c->turn);
 
-    if (c->nodes > 1) {
-        char *out = ax_out(c->seg, c->turn);
-        st = ax_inter_scatter(c, from, out, c->node_bytes, node, true);
-        if (st != ACCEL_OK)
-            return st;
-        if (!here) {
-            from = out;
-            at -= c->node_bytes[c->node];
-        }
+    place_parts(c, s, first);
+    for (int p = 0; p < c->size && c->rank == s->root; p++) {
+        int rank = c->rank_at[p];
+        if (rank != s->root)
+            ax_pipe_copy(c, slot + c->part_at[p],
+                         s->send + ax_part_offset(s->parts, rank) + first,
+                         c->part_at[p + 1] - c->part_at[p]);
     }
-    if (n && c->rank != s->root)
-        memcpy(s->recv + first, from + at, n);
-    return ACCEL_OK;
+}
+
+/* My part of this chunk, where the parts begin at `from`. */
+static void take_part(accel_comm_t *c, const ax_parted_t *s, size_t first,
+                      const char *from)
+{
+    int p = c->position[c->rank];
+
+    place_parts(c, s, first);
+    if (c->rank != s->root)
+        ax_pipe_copy(c, s->recv + first, from + c->part_at[p],
+                     c->part_at[p + 1] - c->part_at[p]);
 }
 
 static void keep_own(const accel_comm_t *c, const ax_parted_t *s)
@@ -60,41 +54,93 @@ static void keep_own(const accel_comm_t *c, const ax_parted_t *s)
         memcpy(s->recv, own, bytes);
 }
 
-static accel_status_t scatter_parts(accel_comm_t *c, const ax_parted_t *s,
-                                    accel_status_t mine)
+/* ---- on one node ------------------------------------------------------------
+ */
+
+static accel_status_t scatter_here(accel_comm_t *c, const ax_parted_t *s,
+                                   size_t longest, accel_status_t mine)
 {
-    size_t most = c->seg ? c->seg->slot_bytes / (size_t)c->size : 1;
-    size_t longest = mine == ACCEL_OK ? ax_longest_part(c, s->parts) : 0;
     accel_status_t st;
 
-    for (size_t first = 0; first == 0 || first < longest; first += most) {
-        bool gives = c->rank == s->root;
+    for (size_t first = 0; first == 0 || first < longest; first += s->most) {
         c->turn++;
         if (first == 0 && c->size > 1 && ax_is_direct(c, longest))
             ax_direct_scatter_note(c, s);
-        if (longest && c->size > 1)
-            fill_slot(c, s, first, most, gives && (first || !ax_has_named(c)));
+        if (longest && c->size > 1 && (first || !ax_has_named(c)))
+            fill_slot(c, s, first);
         st = first ? ax_node_barrier(c) : ax_enter(c, mine);
-        if (st != ACCEL_OK || longest == 0)
+        if (st != ACCEL_OK || longest == 0 || c->size == 1)
             return st;
-        if (c->size == 1)
-            break;
         if (first == 0 && c->any_named) {
-            if (ax_direct_scatter_can(c)) {
-                if ((st = ax_direct_scatter(c, s)) != ACCEL_OK)
-                    return st;
-                break;
-            }
-            fill_slot(c, s, first, most, gives && ax_has_named(c));
+            if (ax_direct_scatter_can(c))
+                return ax_direct_scatter(c, s);
+            if (ax_has_named(c))
+                fill_slot(c, s, first);
             if ((st = ax_node_barrier(c)) != ACCEL_OK)
                 return st;
         }
-        if ((st = take_part(c, s, first)) != ACCEL_OK)
-            return st;
+        take_part(c, s, first,
+                  ax_slot(c->seg, ax_local_of(c, s->root), c->turn));
     }
-    if (c->rank == s->root)
-        keep_own(c, s);
     return ACCEL_OK;
+}
+
+/* ---- on several -------------------------------------------------------------
+ */
+
+static void make_nodes(accel_comm_t *c, void *op, size_t segment)
+{
+    const ax_parted_t *s = op;
+
+    fill_slot(c, s, segment * s->most);
+}
+
+static char *roots_slot(const accel_comm_t *c, const ax_parted_t *s)
+{
+    bool here = ax_node_of(c, s->root) == c->node;
+
+    return ax_slot(c->seg, here ? ax_local_of(c, s->root) : 0, c->turn);
+}
+
+static accel_status_t start_nodes(accel_comm_t *c, void *op, size_t segment)
+{
+    const ax_parted_t *s = op;
+
+    place_parts(c, s, segment * s->most);
+    return ax_inter_scatter(c, roots_slot(c, s), ax_out(c->seg, c->turn),
+                            c->node_bytes, ax_node_of(c, s->root), true);
+}
+
+/* A node other than the root's has got its own part only. */
+static void take_nodes(accel_comm_t *c, void *op, size_t segment)
+{
+    const ax_parted_t *s = op;
+    bool here = ax_node_of(c, s->root) == c->node;
+
+    place_parts(c, s, segment * s->most);
+    take_part(c, s, segment * s->most,
+              here ? roots_slot(c, s)
+                   : ax_out(c->seg, c->turn) - c->node_bytes[c->node]);
+}
+
+/* ---- all of it --------------------------------------------------------------
+ */
+
+static accel_status_t scatter_parts(accel_comm_t *c, ax_parted_t *s,
+                                    accel_status_t mine)
+{
+    size_t longest = mine == ACCEL_OK ? ax_longest_part(c, s->parts) : 0;
+    ax_pipe_t pipe = {
+        .op = s, .make = make_nodes, .start = start_nodes, .take = take_nodes};
+    accel_status_t st;
+
+    s->most = c->seg ? c->seg->slot_bytes / (size_t)c->size : 1;
+    pipe.segments = longest / s->most + (longest % s->most != 0);
+    st = c->nodes > 1 ? ax_pipe_run(c, &pipe, mine)
+                      : scatter_here(c, s, longest, mine);
+    if (st == ACCEL_OK && longest && c->rank == s->root)
+        keep_own(c, s);
+    return st;
 }
 
 accel_status_t ax_do_scatter(accel_comm_t *c, const ax_op_t *op)

@@ -75,6 +75,7 @@ typedef struct trial {
     shape_t shape;
     form_t form;
     bool spread; /* parts lie apart, in reverse order */
+    int rails;   /* see ax_inter_force_rails() */
     int root;
     uint64_t dice;
 } trial_t;
@@ -88,10 +89,10 @@ static void die(const char *what, size_t i, double got, double want)
 {
     fprintf(stderr,
             "rank %d of %d on %d nodes: %s %s x %zu op %d shape %d form %d "
-            "spread %d root %d: %s: element %zu is %g, want %g (%s)\n",
+            "spread %d rails %d root %d: %s: element %zu is %g, want %g (%s)\n",
             rank, size, comm->nodes, about[now->what].text,
             accel_dtype_name(now->t), now->count, now->op, now->shape,
-            now->form, now->spread, now->root, what, i, got, want,
+            now->form, now->spread, now->rails, now->root, what, i, got, want,
             accel_last_error()->text);
     exit(1);
 }
@@ -542,6 +543,7 @@ static void try_alltoall(void)
 static void try_one(const trial_t *trial)
 {
     now = trial;
+    ax_inter_force_rails(comm, trial->rails);
     switch (trial->what) {
     case DO_ALLREDUCE:
         try_allreduce();
@@ -696,6 +698,7 @@ static bool describe(uint64_t number, trial_t *trial)
         (at < 2 && around != 1))
         return false;
     trial->root = (int)((dice >> 24) % (uint64_t)size);
+    trial->rails = (int)((dice >> 32) % 3) - 1;
     trial->count = at;
     if (at >= 2) {
         edges(bytes);

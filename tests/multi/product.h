@@ -3,7 +3,8 @@
  * point, shapes of parts and forms, on one communicator, against what must
  * come out in f64. Values are small whole numbers (for products, powers of
  * two), so every order of adding gives the same bits. Which ranks start an
- * operation and which call it changes from case to case.
+ * operation and which call it changes from case to case, and so does whether
+ * large messages are shared out among the ranks of a node.
  *
  * All of it takes hours; by default a sample with a fixed seed is tried, as
  * many cases of each operation. With ACCEL_TEST_PRODUCT=all in the environment

@@ -170,8 +170,11 @@ static void cost_grows_with_bytes_and_constants(void **state)
             for (int kind = 0; kind < AX_PLAN_KINDS; kind++) {
                 double before = 0;
                 for (double bytes = 4; bytes < 1e6; bytes *= 2) {
-                    ax_ask_t ask = {(ax_plan_kind_t)kind, nodes, bytes, bytes,
-                                    nodes % 2};
+                    ax_ask_t ask = {.kind = (ax_plan_kind_t)kind,
+                                    .nodes = nodes,
+                                    .acc_bytes = bytes,
+                                    .out_bytes = bytes,
+                                    .ordered = nodes % 2};
                     ax_model_t slow = models[c];
                     ax_way_t way = ax_model_choose(&slow, &ask);
                     double time = ax_model_time(&slow, &ask, way);
@@ -192,7 +195,11 @@ static void no_way_breaks_the_promised_order(void **state)
     for (size_t c = 0; c < ARRAY_SIZE(models); c++)
         for (int nodes = 2; nodes < 5000; nodes += 1 + nodes / 3)
             for (double bytes = 4; bytes < 1e8; bytes *= 3) {
-                ax_ask_t ask = {AX_PLAN_ALLREDUCE, nodes, bytes, bytes, true};
+                ax_ask_t ask = {.kind = AX_PLAN_ALLREDUCE,
+                                .nodes = nodes,
+                                .acc_bytes = bytes,
+                                .out_bytes = bytes,
+                                .ordered = true};
                 ax_way_t way = ax_model_choose(&models[c], &ask);
                 assert_true(ax_plan_ordered(ask.kind, way, nodes));
                 if (way == AX_WAY_DIRECT || way == AX_WAY_BRUCK)
@@ -218,8 +225,11 @@ static void the_choice_is_the_expected_one(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        ax_ask_t ask = {AX_PLAN_ALLREDUCE, cases[i].nodes, cases[i].bytes,
-                        cases[i].bytes, cases[i].ordered};
+        ax_ask_t ask = {.kind = AX_PLAN_ALLREDUCE,
+                        .nodes = cases[i].nodes,
+                        .acc_bytes = cases[i].bytes,
+                        .out_bytes = cases[i].bytes,
+                        .ordered = cases[i].ordered};
         ax_way_t way = ax_model_choose(&models[cases[i].model], &ask);
         if (way != cases[i].way)
             fail_msg("case %zu: %s, not %s", i, ax_way_name(way),
@@ -241,8 +251,10 @@ static void loads_are_those_of_the_plans(void **state)
                               .count = m,
                               .element = 64,
                               .segment = m / s};
-            ax_ask_t ask = {AX_PLAN_ALLREDUCE, nodes, (double)m, (double)m,
-                            false};
+            ax_ask_t ask = {.kind = AX_PLAN_ALLREDUCE,
+                            .nodes = nodes,
+                            .acc_bytes = (double)m,
+                            .out_bytes = (double)m};
             ax_load_t load = ax_model_load(&ask, (ax_way_t)w, s);
             world_t world;
             open_world(&world, &plan, m);
