@@ -21,6 +21,17 @@ struct record {
 _Static_assert(sizeof(struct record) <= AX_JOB_ENDPOINT_MAX,
                "the job's record has no room for this");
 
+/* A transport's own, and two for each connection while it is made: rails are
+ * connected at the start, others when a message goes there. */
+static accel_status_t files_needed(const accel_comm_t *c)
+{
+    int must = 3 * c->local_size;
+
+    if (c->nodes == 1)
+        return ax_files_needed(must, 0);
+    return ax_files_needed(must + 8 + 2 * (c->nodes - 1), 2 * c->size);
+}
+
 /* What I publish: how to reach me. */
 static accel_status_t prepare(ax_opening_t *o, struct record *record)
 {
@@ -30,7 +41,7 @@ static accel_status_t prepare(ax_opening_t *o, struct record *record)
     *record = (struct record){.version = RECORD_VERSION};
     /* Now, while a rank that has too few can still tell the others; local
      * rank 0 holds a socket and a pidfd for each rank at one time. */
-    st = ax_files_needed(3 * c->local_size);
+    st = files_needed(c);
     if (st == ACCEL_OK)
         st = ax_meet_listen(ax_is_leader(c), &record->point, &o->listen_fd);
     if (st == ACCEL_OK && c->local_size > 1)

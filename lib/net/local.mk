@@ -9,7 +9,8 @@ lib_libaccel_core_la_SOURCES += \
 
 if HAVE_UCX
 module_LTLIBRARIES += lib/accel_ucx.la
-lib_accel_ucx_la_SOURCES = lib/net/ucx.c lib/net/hide.c lib/net/hide.h
+lib_accel_ucx_la_SOURCES = lib/net/ucx.c lib/net/hide.c lib/net/hide.h \
+	lib/net/spare.c lib/net/spare.h
 # Headers of UCX 1.18 say "asm", which -std=c11 does not know.
 lib_accel_ucx_la_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS) -Dasm=__asm__
 lib_accel_ucx_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
@@ -55,6 +56,11 @@ tests_unit_test_net_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_net_LDADD = $(unit_ldadd)
 
 dist_man_MANS += man/accel_mpi.3
+
+unit_tests += tests/unit/test_spare
+tests_unit_test_spare_SOURCES = tests/unit/test_spare.c lib/net/spare.c
+tests_unit_test_spare_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_spare_LDADD = $(unit_ldadd)
 
 # Of the transport over MPI what needs no MPI.
 unit_tests += tests/unit/test_match tests/unit/test_life

@@ -494,25 +494,28 @@ const char *ax_seg_death(const ax_seg_t *seg, int local_rank, char *buffer,
     return buffer;
 }
 
-accel_status_t ax_files_needed(int more)
+accel_status_t ax_files_needed(int must, int wish)
 {
     struct rlimit limit;
 
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 ||
+        limit.rlim_cur == RLIM_INFINITY)
         return ACCEL_OK;
-    int next = fcntl(0, F_DUPFD, 0); /* lowest free number: how many we have */
+    int next =
+        open("/", O_PATH | O_CLOEXEC); /* lowest free: how many we have */
     if (next >= 0)
         close(next);
     rlim_t have = next < 0 ? limit.rlim_cur : (rlim_t)next; /* all are taken */
-    rlim_t want = have + (rlim_t)more + 32;
-    if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < want) {
-        rlim_t max = limit.rlim_max;
-        limit.rlim_cur = max == RLIM_INFINITY || max > want ? want : max;
-        if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < want)
+    rlim_t need = have + (rlim_t)must + 32, all = need + (rlim_t)wish;
+    rlim_t max = limit.rlim_max;
+    if (limit.rlim_cur < all) {
+        limit.rlim_cur = max == RLIM_INFINITY || max > all ? all : max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+        if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < need)
             return ax_fail(ACCEL_ERR_SYS,
                            "net: %d open files needed, the hard limit is "
                            "%llu; raise it with ulimit -Hn",
-                           (int)want, (unsigned long long)max);
+                           (int)need, (unsigned long long)max);
     }
     return ACCEL_OK;
 }

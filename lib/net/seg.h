@@ -247,8 +247,9 @@ void ax_meet_end(ax_seg_t *seg);
 void ax_meet_refuse(const ax_seg_plan_t *plan, const ax_meet_point_t *point,
                     int listen_fd);
 
-/* Raises the soft limit of open files so that `more` fit. */
-accel_status_t ax_files_needed(int more);
+/* Raises the soft limit of open files so that `must` more fit, or it is an
+ * error, and as many of `wish` on top as the hard limit allows. */
+accel_status_t ax_files_needed(int must, int wish);
 
 /* Bytes of a page of memory. */
 size_t ax_page(void);

@@ -6,6 +6,7 @@
  */
 #include "net/hide.h"
 #include "net/net.h"
+#include "net/spare.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -199,6 +200,38 @@ static bool begin_hiding(struct ucx *net)
     return true;
 }
 
+/* A thread for UCX's events, and one to spare: other ranks of the same user
+ * start theirs at the same time. */
+#define THREADS 2
+
+/* For one peer; some tell their side of a connection apart. */
+#define FILES 4
+
+static accel_status_t check_threads(void)
+{
+    int error;
+
+    if (ax_spare_threads(THREADS, &error))
+        return ACCEL_OK;
+    return host->fail(ACCEL_ERR_SYS,
+                      "net: ucx: no thread can be started: %s; raise ulimit -u "
+                      "or the cgroup's pids.max",
+                      strerror(error));
+}
+
+static accel_status_t check_files(void)
+{
+    unsigned long long limit;
+    int open;
+
+    if (ax_spare_files(FILES, &open, &limit))
+        return ACCEL_OK;
+    return host->fail(ACCEL_ERR_SYS,
+                      "net: ucx: %d files are open and the limit is %llu, too "
+                      "few for a connection more; raise it with ulimit -n",
+                      open, limit);
+}
+
 static accel_status_t ucx_open(const ax_mod_host_t *lent,
                                const ax_net_ask_t *ask, void **out)
 {
@@ -220,7 +253,9 @@ static accel_status_t ucx_open(const ax_mod_host_t *lent,
         ucs_log_push_handler(take_line);
     snprintf(net->about, sizeof net->about, "UCX %s", ucp_get_version_string());
     begin_call();
-    st = open_context(net);
+    st = check_threads();
+    if (st == ACCEL_OK)
+        st = open_context(net);
     if (st == ACCEL_OK)
         st = open_worker(net);
     inside--;
@@ -313,10 +348,16 @@ static accel_status_t ucx_connect(void *self, int index, const void *address,
                                   UCP_EP_PARAM_FIELD_ERR_HANDLER,
                               .err_mode = UCP_ERR_HANDLING_MODE_PEER,
                               .err_handler = {.cb = peer_failed, .arg = peer}};
+    void *copy;
+    accel_status_t st = check_files();
+
+    if (st != ACCEL_OK) {
+        peer->failed = "too few open files";
+        return st;
+    }
     /* UCX reads past a record's end when the address is cut: it must be a
      * copy of its own, aligned */
-    void *copy = malloc(bytes ? bytes : 1);
-
+    copy = malloc(bytes ? bytes : 1);
     if (!copy || (net->settled && !begin_hiding(net))) {
         free(copy);
         peer->failed = "no memory";

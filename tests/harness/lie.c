@@ -5,10 +5,14 @@
  *   LIE_REDUCE  all-reduces of this many elements give a wrong first byte
  *   LIE_ROOM    a calloc() of this many bytes, and every later one of as many,
  *               finds no memory
+ *   LIE_THREADS so many threads can be started and no more
  *   LIE_FULL    whoever asks hears that every file system is full
  */
 #include <accel.h>
 #include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -56,4 +60,17 @@ void *calloc(size_t count, size_t bytes)
     if (bytes && count == 1 && bytes == wish("LIE_ROOM"))
         return NULL;
     return __libc_calloc(count, bytes);
+}
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+                   void *(*run)(void *), void *arg)
+{
+    static __typeof__(&pthread_create) real;
+    static atomic_size_t started;
+
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
+    if (wish("LIE_THREADS") && started++ >= wish("LIE_THREADS"))
+        return EAGAIN;
+    return real(thread, attr, run, arg);
 }

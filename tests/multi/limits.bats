@@ -80,6 +80,35 @@ with_shm() { # name how
     }
 }
 
+@test "case 52: too few open files for the connections of a rank" {
+    # UCX ends a process that cannot accept one
+    local files
+    for files in 24 50 66; do
+        # shellcheck disable=SC2016
+        run on 12 12 bash -c '[[ $PMIX_RANK != 3 ]] || ulimit -n "$2"
+            exec "$0" "$1" 1000' "$limits" big $files
+        [[ $status -ne 0 && $output != *"signal 6"* && $(grep -c "rank 3 on \
+n3: net: .* open files needed, the hard limit is $files; " \
+            <<<"$output") -eq 12 ]] || {
+            echo "$files files: status $status: $output"
+            return 1
+        }
+    done
+}
+
+# The one that may be started is PMIx's.
+@test "a rank that can start no thread for UCX ends the start of all" {
+    lies=$top_builddir/tests/harness/.libs/lie.so
+    # shellcheck disable=SC2016
+    LIE_RANK=1 LIE_THREADS=1 run on 3 3 bash -c 'LD_PRELOAD=$0 exec "$@"' \
+        "$lies" "$limits" big 1000
+    [[ $status -ne 0 && $output != *"signal 6"* && $(grep -c "rank 1 on n1: \
+net: .*no thread can be started: .*; raise ulimit -u" <<<"$output") -eq 3 ]] || {
+        echo "status $status: $output"
+        return 1
+    }
+}
+
 @test "a part for which one rank has too few open files is an error on all" {
     local nodes rank
     for nodes in 1 2; do

@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -588,12 +589,28 @@ static void open_files_are_asked_for(void **state)
     low = kept;
     low.rlim_cur = 40;
     setrlimit(RLIMIT_NOFILE, &low);
-    assert_int_equal(ax_files_needed(100), ACCEL_OK);
+    assert_int_equal(ax_files_needed(100, 0), ACCEL_OK);
     getrlimit(RLIMIT_NOFILE, &now);
     assert_true(now.rlim_cur >= 132);
     setrlimit(RLIMIT_NOFILE, &kept);
+    /* a wish is granted as far as it goes, with standard input closed too */
+    setrlimit(RLIMIT_NOFILE, &low);
+    int in = dup(0);
+    close(0);
+    assert_int_equal(ax_files_needed(10, 100), ACCEL_OK);
+    if (in >= 0)
+        assert_int_equal(dup2(in, 0), 0);
+    close(in);
+    getrlimit(RLIMIT_NOFILE, &now);
+    assert_true(now.rlim_cur >= 142);
+    if (kept.rlim_max < INT_MAX / 2) {
+        assert_int_equal(ax_files_needed(10, (int)kept.rlim_max), ACCEL_OK);
+        getrlimit(RLIMIT_NOFILE, &now);
+        assert_int_equal(now.rlim_cur, kept.rlim_max);
+    }
+    setrlimit(RLIMIT_NOFILE, &kept);
     if (kept.rlim_max != RLIM_INFINITY) {
-        assert_int_equal(ax_files_needed((int)kept.rlim_max), ACCEL_ERR_SYS);
+        assert_int_equal(ax_files_needed((int)kept.rlim_max, 0), ACCEL_ERR_SYS);
         assert_non_null(strstr(accel_last_error()->text, "ulimit -Hn"));
         setrlimit(RLIMIT_NOFILE, &kept);
     }
