@@ -1,5 +1,6 @@
 /* All-to-all: each rank has a part for each rank. */
 #include "comm/direct.h"
+#include "comm/pipe.h"
 
 #include <stdlib.h>
 #include <string.h>

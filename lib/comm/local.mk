@@ -28,6 +28,7 @@ lib_libaccel_core_la_SOURCES += \
 	lib/comm/ops.c \
 	lib/comm/parts.c \
 	lib/comm/pipe.c \
+	lib/comm/pipe.h \
 	lib/comm/pair.c \
 	lib/comm/pair_priv.h \
 	lib/comm/plan.c \

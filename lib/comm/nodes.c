@@ -3,6 +3,7 @@
  * lies in the memory of the node. pipe.c says when.
  */
 #include "comm/direct.h"
+#include "comm/pipe.h"
 
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* The collectives that only move data: broadcast and the gathers. */
 #include "comm/direct.h"
+#include "comm/pipe.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -173,8 +174,7 @@ accel_status_t ax_gather_parts(accel_comm_t *c, const char *send, char *recv,
 {
     size_t longest = mine == ACCEL_OK ? ax_longest_part(c, parts) : 0;
     size_t most = c->seg->slot_bytes;
-    ax_parted_t g = {
-        .send = send, .recv = recv, .parts = parts, .root = root};
+    ax_parted_t g = {.send = send, .recv = recv, .parts = parts, .root = root};
     accel_status_t st;
 
     if (root >= 0 && root != c->rank)

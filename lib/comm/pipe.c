@@ -2,7 +2,7 @@
  * Between nodes, segment by segment: while one is on the network, the node
  * works on the next one and on the one before.
  */
-#include "comm/comm_priv.h"
+#include "comm/pipe.h"
 
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* Scatters: a part of the root's buffer to each rank. */
 #include "comm/direct.h"
+#include "comm/pipe.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -149,6 +149,18 @@ or its node did\\)"
     done
 }
 
+# Two rails or three, where a node has one rank more than another as well.
+@test "any rank is killed amid large messages of all operations, on rails" {
+    local shapes=("4 2" "5 2" "6 2" "6 3" "8 4") i ranks nodes dead
+    RANDOM=21
+    for ((i = 0; i < (kills + 1) / 2; i++)); do
+        read -r ranks nodes <<<"${shapes[i % 5]}"
+        dead=$((RANDOM % ranks))
+        MP_LARGE=1 MP_RAILS=1 run on "$ranks" "$nodes" "$die" random "$dead"
+        all_name "$ranks" "$dead" "$nodes" "is gone"
+    done
+}
+
 @test "started operations and those of a part end as well" {
     local nodes how
     for nodes in 1 2 4; do

@@ -5,12 +5,14 @@
  * descriptors), spawn (the same with a program), stop (SIGSTOP for SECONDS by a
  * child, then on), sleep (SECONDS before its next call), before (sleep before
  * the first one), random (killed at a random moment by a child), hang (stopped
- * at one, for SECONDS). A survivor prints "survivor R STATUS seconds N: TEXT"
- * and ends with status 3; when nothing went wrong all end with status 0, rank 0
- * having printed "fine", and who waited prints the processor time that took.
- * MP_WAY=ring, or another one of comm/plan.h, makes all go that way between
- * nodes; the sums become maxima, which every way can find. MP_RAILS=1: all
- * ranks carry their slices of large messages; 0: only leaders do.
+ * at one, for SECONDS), differ (with MP_LARGE: calls another operation). A
+ * survivor prints "survivor R STATUS seconds N: TEXT" and ends with status 3;
+ * when nothing went wrong all end with status 0, rank 0 having printed "fine",
+ * and who waited prints the processor time that took. MP_WAY=ring, or another
+ * one of comm/plan.h, makes all go that way between nodes; the sums become
+ * maxima, which every way can find. MP_RAILS=1: all ranks carry their slices of
+ * large messages; 0: only leaders do. MP_LARGE=1: all operations in turn, with
+ * messages of several segments.
  */
 #include "comm/comm_priv.h"
 #include "multi/mp_start.h"
@@ -181,18 +183,121 @@ static accel_status_t round_of(int i)
     return st;
 }
 
+/* ---- MP_LARGE ---------------------------------------------------------------
+ */
+
+#define PART 30000 /* elements for each rank, or of each */
+#define LARGE_RANKS 16
+
+static float large[2][PART * LARGE_RANKS];
+
+static float value_of(int from, int to, int i)
+{
+    return (float)(from * 3 + to * 5 + i % 7);
+}
+
+static void fill_part(float *at, float value)
+{
+    for (int k = 0; k < PART; k++)
+        at[k] = value;
+}
+
+static void want_part(const float *at, float value)
+{
+    for (int k = 0; k < PART; k++)
+        if (at[k] != value) {
+            fprintf(stderr, "rank %d: %g, wants %g\n", rank, (double)at[k],
+                    (double)value);
+            exit(5);
+        }
+}
+
+/* The largest of all ranks' first parts, or of those for rank `to`. */
+static float largest(int to, int i)
+{
+    return value_of(size - 1, to, i);
+}
+
+static accel_status_t move_large(int i, int root)
+{
+    float *send = large[0], *recv = large[1];
+
+    switch (i % 8) {
+    case 0:
+        return accel_comm_allreduce(comm, send, recv, (size_t)size * PART,
+                                    ACCEL_F32, ACCEL_MAX);
+    case 1:
+        return accel_comm_reduce_scatter(comm, send, recv, PART, ACCEL_F32,
+                                         ACCEL_MAX);
+    case 2:
+        return accel_comm_allgather(comm, send, recv, PART, ACCEL_F32);
+    case 3:
+        return accel_comm_alltoall(comm, send, recv, PART, ACCEL_F32);
+    case 4:
+        return accel_comm_gather(comm, send, recv, PART, ACCEL_F32, root);
+    case 5:
+        return accel_comm_scatter(comm, send, recv, PART, ACCEL_F32, root);
+    case 6:
+        return accel_comm_reduce(comm, send, recv, (size_t)size * PART,
+                                 ACCEL_F32, ACCEL_MAX, root);
+    default:
+        return accel_comm_broadcast(comm, send, (size_t)size * PART, ACCEL_F32,
+                                    root);
+    }
+}
+
+static void check_large(int i, int root)
+{
+    bool at_root = rank == root;
+
+    for (int r = 0; r < size; r++) {
+        const float *of = large[1] + (size_t)r * PART;
+        if (i % 8 == 0 || (i % 8 == 6 && at_root))
+            want_part(of, largest(r, i));
+        else if (i % 8 == 2 || (i % 8 == 4 && at_root))
+            want_part(of, value_of(r, 0, i));
+        else if (i % 8 == 3)
+            want_part(of, value_of(r, rank, i));
+        else if (i % 8 == 7)
+            want_part(large[0] + (size_t)r * PART, value_of(root, r, i));
+    }
+    if (i % 8 == 1)
+        want_part(large[1], largest(rank, i));
+    if (i % 8 == 5)
+        want_part(large[1], value_of(root, rank, i));
+}
+
+static accel_status_t large_round(int i, bool other)
+{
+    int root = i / 8 % size;
+
+    if (other)
+        return move_large(i + 1, root);
+
+    for (int r = 0; r < size; r++)
+        fill_part(large[0] + (size_t)r * PART, value_of(rank, r, i));
+    accel_status_t st = move_large(i, root);
+    if (st == ACCEL_OK)
+        check_large(i, root);
+    return st;
+}
+
 static int loop(int culprit)
 {
     double start = now();
+    bool big = getenv("MP_LARGE") && size <= LARGE_RANKS;
+    bool differs = strcmp(mode, "differ") == 0;
+    int before = big ? 17 : BEFORE;
     bool endless = strcmp(mode, "random") == 0 || strcmp(mode, "hang") == 0;
-    int rounds = endless ? 1000000 : BEFORE + AFTER;
+    int rounds = endless ? 1000000 : before + AFTER;
 
     for (int i = 0; i < rounds; i++) {
-        if (i == BEFORE && rank == culprit)
+        if (i == before && rank == culprit)
             end_here();
-        if (i == BEFORE)
+        if (i == before)
             start = now();
-        if (round_of(i) == ACCEL_OK)
+        bool other = rank == culprit && i == before && differs;
+        if ((big ? large_round(i, other) : round_of(i)) == ACCEL_OK)
             continue;
         say(start);
         /* the same again, at once */

@@ -66,6 +66,43 @@ rank $dead on n$((dead / 3)) is gone" <<<"$output" || {
     done
 }
 
+# In all operations, by segments, and where a node has one rank more.
+@test "a rank that is silent amid large messages is named by all" {
+    local r dead
+    for dead in 1 3; do
+        MP_LARGE=1 MP_RAILS=1 ACCEL_TIMEOUT=3 run on 5 2 \
+            "$top_builddir/tests/multi/mp_die" hang $dead 10
+        for r in 0 1 2 3 4; do
+            ((r != dead)) || continue
+            grep -qE "^survivor $r ACCEL_ERR_TIMEOUT .*for rank $dead on n" \
+                <<<"$output" || {
+                echo "rank $r of $dead: $output"
+                return 1
+            }
+        done
+    done
+}
+
+@test "a rank that is stopped amid large messages only delays" {
+    MP_LARGE=1 MP_RAILS=1 run on 4 2 "$top_builddir/tests/multi/mp_die" stop 3 2
+    [[ $status -eq 0 && $output == *fine* ]] || {
+        echo "$output"
+        return 1
+    }
+}
+
+@test "operations that differ, between large messages, are told by all" {
+    local r
+    MP_LARGE=1 MP_RAILS=1 run on 5 2 "$top_builddir/tests/multi/mp_die" differ 4
+    for r in 0 1 2 3 4; do
+        grep -qE "^survivor $r ACCEL_ERR_PROTO .*the ranks disagree: .*\
+reduce-scatter.*all-gather" <<<"$output" || {
+            echo "rank $r: $output"
+            return 1
+        }
+    done
+}
+
 @test "a rank that is killed on any way is named by all others" {
     local way r
     for way in bruck pairwise chain ring doubling rabenseifner binomial; do
