@@ -160,7 +160,10 @@ uint16_t ax_f64_to_bf16(double value);
 
 /* What a reduction accumulates in: f64 for f64, f32 for f32, f16 and bf16,
  * the type itself for integers. */
-accel_dtype_t ax_accumulator(accel_dtype_t dtype);
+static inline accel_dtype_t ax_accumulator(accel_dtype_t dtype)
+{
+    return dtype == ACCEL_F16 || dtype == ACCEL_BF16 ? ACCEL_F32 : dtype;
+}
 
 /* Operators as kernels see them; the average is a sum and one scaling. */
 typedef enum ax_reduce_op {

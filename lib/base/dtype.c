@@ -34,11 +34,6 @@ const char *accel_dtype_name(accel_dtype_t dtype)
     return "?";
 }
 
-accel_dtype_t ax_accumulator(accel_dtype_t dtype)
-{
-    return dtype == ACCEL_F16 || dtype == ACCEL_BF16 ? ACCEL_F32 : dtype;
-}
-
 /* x / 2^n rounded to nearest, ties to even; n from 1 to 63 */
 static uint64_t shift_rne(uint64_t x, int n)
 {

@@ -6,6 +6,7 @@
 #include "kernel.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@ static struct {
     ax_isa_t isa;
     bool have[AX_ISA_COUNT];
     ax_kernels_t tables[AX_ISA_COUNT];
+    const ax_kernels_t *_Atomic table; /* the chosen one, once it is filled */
 } state = {.once = PTHREAD_ONCE_INIT};
 
 #if defined(__x86_64__)
@@ -98,6 +100,8 @@ static void choose(void)
                wanted < 0 ? "no such level; one of: scalar avx2 avx512"
                           : "not on this machine",
                ax_isa_name(state.isa));
+    atomic_store_explicit(&state.table, &state.tables[state.isa],
+                          memory_order_release);
 }
 
 ax_isa_t ax_isa(void)
@@ -108,7 +112,16 @@ ax_isa_t ax_isa(void)
 
 const ax_kernels_t *ax_kernels(void)
 {
-    return &state.tables[ax_isa()];
+    const ax_kernels_t *table =
+        atomic_load_explicit(&state.table, memory_order_acquire);
+
+    return table ? table : &state.tables[ax_isa()];
+}
+
+const ax_kernels_t *ax_kernels_few(void)
+{
+    (void)ax_kernels();
+    return &state.tables[AX_ISA_SCALAR];
 }
 
 const ax_kernels_t *ax_kernels_of(ax_isa_t isa)

@@ -54,6 +54,10 @@ void ax_kernels_avx512(ax_kernels_t *table);
 /* The table in use: chosen once, from the CPU and ACCEL_ISA. */
 const ax_kernels_t *ax_kernels(void);
 
+/* For a few elements: done one by one, sooner than a vector of them is put
+ * together. */
+const ax_kernels_t *ax_kernels_few(void);
+
 /* The one for a level, for tests; NULL when this CPU lacks it. */
 const ax_kernels_t *ax_kernels_of(ax_isa_t isa);
 

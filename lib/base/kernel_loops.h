@@ -41,8 +41,15 @@ LOOP void reduce_raw(char *dst, const void *const *src, int nsrc, size_t bytes,
         store_raw(dst + i, step.end(a, scale));
         store_raw(dst + i + BYTES, step.end(b, scale));
     }
-    for (size_t n; i < bytes; i += n) {
-        n = bytes - i < BYTES ? bytes - i : BYTES;
+    if (i + BYTES <= bytes) {
+        raw a = load_raw((const char *)src[0] + i);
+        for (int k = 1; k < nsrc; k++)
+            a = step.op(a, load_raw((const char *)src[k] + i));
+        store_raw(dst + i, step.end(a, scale));
+        i += BYTES;
+    }
+    if (i < bytes) {
+        size_t n = bytes - i;
         raw a = part_load((const char *)src[0] + i, n);
         for (int k = 1; k < nsrc; k++)
             a = step.op(a, part_load((const char *)src[k] + i, n));

@@ -51,10 +51,12 @@ accel_status_t accel_convert(void *dst, accel_dtype_t dst_dtype,
     return ACCEL_OK;
 }
 
+#define FEW 4 /* elements; see ax_kernels_few() */
+
 void ax_reduce(const ax_reduce_t *how, void *dst, const void *const *src,
                int nsrc, size_t count)
 {
-    const ax_kernels_t *k = ax_kernels();
+    const ax_kernels_t *k = count <= FEW ? ax_kernels_few() : ax_kernels();
     ax_fpmode_t mode = ax_fpmode_enter();
 
     if (how->to == how->dtype)
