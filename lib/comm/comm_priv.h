@@ -110,6 +110,7 @@ struct accel_comm {
     ax_where_t where_next; /* see ax_comm_where() */
     ax_where_t where;      /* of the call being made */
     ax_queue_t *queue;     /* of started operations, once there was one */
+    atomic_uint started;   /* operations that have not come to their end */
 
     /* All ranks of the node count these alike. */
     ax_call_t call;                /* the one being made */
@@ -253,6 +254,13 @@ accel_status_t ax_enter(accel_comm_t *c, accel_status_t mine);
  */
 accel_status_t ax_enter_with(accel_comm_t *c, accel_status_t mine,
                              const void *data, size_t bytes);
+
+/* The two halves of it. What is done between them costs no time when others
+ * come later: the call is on its way to them. */
+void ax_announce(accel_comm_t *c, accel_status_t mine, const void *data,
+                 size_t bytes);
+accel_status_t ax_join(accel_comm_t *c, size_t bytes);
+
 const void *ax_inline_of(const accel_comm_t *c, int local, size_t bytes);
 
 /* What local rank `local` calls, once the node has been entered. */
@@ -458,17 +466,53 @@ static inline size_t ax_element(accel_dtype_t dtype)
 /* ---- args.c ----------------------------------------------------------------
  */
 
-accel_status_t ax_check_dtype(accel_dtype_t dtype);
+/* What is wrong with the arguments: never ACCEL_OK. */
+accel_status_t ax_refuse_dtype(accel_dtype_t dtype);
+accel_status_t ax_refuse_count(size_t count, accel_dtype_t dtype,
+                               bool times_size);
+accel_status_t ax_refuse_root(const accel_comm_t *c, int root);
+accel_status_t ax_refuse_buffers(const void *send, size_t send_bytes,
+                                 const void *recv, size_t recv_bytes);
 
-/* `count` elements, of each rank when `times_size`, must have addresses. */
-accel_status_t ax_check_count(const accel_comm_t *c, size_t count,
-                              accel_dtype_t dtype, bool times_size);
-accel_status_t ax_check_root(const accel_comm_t *c, int root);
+static inline accel_status_t ax_check_dtype(accel_dtype_t dtype)
+{
+    return ax_element(dtype) ? ACCEL_OK : ax_refuse_dtype(dtype);
+}
+
+/* `count` elements, of each rank when `times_size`, must fit in memory that
+ * has addresses. */
+static inline accel_status_t ax_check_count(const accel_comm_t *c, size_t count,
+                                            accel_dtype_t dtype,
+                                            bool times_size)
+{
+    size_t element = ax_element(dtype), bytes;
+
+    if (element && ax_mul(count, element, &bytes) &&
+        (!times_size || ax_mul(bytes, (size_t)c->size, &bytes)) &&
+        bytes <= PTRDIFF_MAX)
+        return ACCEL_OK;
+    return ax_refuse_count(count, dtype, times_size);
+}
+
+static inline accel_status_t ax_check_root(const accel_comm_t *c, int root)
+{
+    return root >= 0 && root < c->size ? ACCEL_OK : ax_refuse_root(c, root);
+}
 
 /* Neither NULL nor overlapping, unless `send` is `in_place`. */
-accel_status_t ax_check_buffers(const void *send, size_t send_bytes,
-                                const void *recv, size_t recv_bytes,
-                                const void *in_place);
+static inline accel_status_t
+ax_check_buffers(const void *send, size_t send_bytes, const void *recv,
+                 size_t recv_bytes, const void *in_place)
+{
+    uintptr_t s = (uintptr_t)send, r = (uintptr_t)recv;
+    bool there = (send || !send_bytes) && (recv || !recv_bytes);
+    bool apart = !send_bytes || !recv_bytes || send == in_place ||
+                 s >= r + recv_bytes || r >= s + send_bytes;
+
+    return there && apart
+               ? ACCEL_OK
+               : ax_refuse_buffers(send, send_bytes, recv, recv_bytes);
+}
 
 /* ---- node.c -----------------------------------------------------------------
  */
@@ -489,14 +533,10 @@ typedef struct ax_reduction {
 void ax_reduce_slots(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
                      bool final, size_t first, size_t count);
 
-/* The same for the `bytes` that went along with the call, mine being at
- * `send`; the result is final. */
-typedef struct ax_along {
-    const void *send;
-    size_t bytes;
-} ax_along_t;
-void ax_reduce_inline(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
-                      ax_along_t along, size_t first, size_t count);
+/* Fills c->sources for a reduction of the `bytes` that go along with the call,
+ * mine being at `send`; from byte `offset` on. */
+void ax_sources_inline(const accel_comm_t *c, const char *send, size_t bytes,
+                       size_t offset);
 
 /* The same where all ranks have named what they send, from `offset` bytes
  * on. */

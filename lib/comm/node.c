@@ -19,18 +19,13 @@ void ax_reduce_slots(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
     ax_reduce(&how, dst, src, c->local_size, count);
 }
 
-void ax_reduce_inline(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
-                      ax_along_t along, size_t first, size_t count)
+void ax_sources_inline(const accel_comm_t *c, const char *send, size_t bytes,
+                       size_t offset)
 {
-    const void **src = c->sources;
-
     for (int i = 0; i < c->local_size; i++) {
-        const char *all =
-            i == c->local_rank ? along.send : ax_inline_of(c, i, along.bytes);
-        src[i] = all + first * r->element;
+        const char *all = i == c->local_rank ? send : ax_inline_of(c, i, bytes);
+        c->sources[i] = all + offset;
     }
-    ax_reduce(&(ax_reduce_t){r->dtype, r->dtype, r->op, r->scale}, dst, src,
-              c->local_size, count);
 }
 
 void ax_reduce_named(const accel_comm_t *c, const ax_reduction_t *r, void *dst,

@@ -8,29 +8,33 @@
  * cache on their way. */
 #define PIECE (64u << 10)
 
+static bool is_float(accel_dtype_t dtype)
+{
+    return dtype == ACCEL_F64 || dtype == ACCEL_F32 || dtype == ACCEL_F16 ||
+           dtype == ACCEL_BF16;
+}
+
 static accel_status_t plan_reduction(const accel_comm_t *c, accel_dtype_t dtype,
                                      accel_op_t op, ax_reduction_t *r)
 {
     static const ax_reduce_op_t ops[] = {AX_SUM, AX_SUM, AX_MIN, AX_MAX,
                                          AX_PROD};
     accel_status_t st = ax_check_dtype(dtype);
-    bool floats = dtype == ACCEL_F64 || dtype == ACCEL_F32 ||
-                  dtype == ACCEL_F16 || dtype == ACCEL_BF16;
 
     if (st != ACCEL_OK)
         return st;
     if ((unsigned)op >= AX_ARRAY_SIZE(ops))
         return ax_fail(ACCEL_ERR_ARG, "comm: no such operator (%d)", (int)op);
-    if (op == ACCEL_AVG && !floats)
+    if (op == ACCEL_AVG && !is_float(dtype))
         return ax_fail(ACCEL_ERR_ARG,
                        "comm: no average of %s; sum and divide as you need",
                        accel_dtype_name(dtype));
-    *r = (ax_reduction_t){.dtype = dtype,
-                          .acc = ax_accumulator(dtype),
-                          .element = ax_element(dtype),
-                          .op = ops[op],
-                          .scale = op == ACCEL_AVG ? c->size : 1.0};
+    r->dtype = dtype;
+    r->acc = ax_accumulator(dtype);
+    r->element = ax_element(dtype);
     r->acc_element = ax_element(r->acc);
+    r->op = ops[op];
+    r->scale = op == ACCEL_AVG ? c->size : 1.0;
     return ACCEL_OK;
 }
 
@@ -40,9 +44,9 @@ static accel_status_t plan_reduction(const accel_comm_t *c, accel_dtype_t dtype,
 struct reduce_run {
     ax_reduction_t how;
     const char *send;
-    char *recv;
     size_t count, bytes; /* bytes: of `send` */
-    int root;            /* -1: all get the result */
+    char *recv;
+    int root; /* -1: all get the result */
 };
 
 static bool gets_result(const accel_comm_t *c, const struct reduce_run *run)
@@ -81,11 +85,16 @@ static accel_status_t reduce_inline(accel_comm_t *c,
                                     const struct reduce_run *run, size_t bytes,
                                     size_t first, accel_status_t mine)
 {
-    accel_status_t st = ax_enter_with(c, mine, run->send, bytes);
+    const ax_reduction_t *r = &run->how;
+    bool gets = mine == ACCEL_OK && run->count && gets_result(c, run);
 
-    if (st == ACCEL_OK && run->count && gets_result(c, run))
-        ax_reduce_inline(c, &run->how, run->recv,
-                         (ax_along_t){run->send, bytes}, first, run->count);
+    ax_announce(c, mine, run->send, bytes);
+    if (gets)
+        ax_sources_inline(c, run->send, bytes, first * r->element);
+    accel_status_t st = ax_join(c, bytes);
+    if (st == ACCEL_OK && gets)
+        ax_reduce(&(ax_reduce_t){r->dtype, r->dtype, r->op, r->scale},
+                  run->recv, c->sources, c->local_size, run->count);
     return st;
 }
 

@@ -100,6 +100,7 @@ static void *work(void *arg)
             pthread_mutex_lock(&lock);
             q->running = false;
             request->done = true;
+            atomic_fetch_sub_explicit(&c->started, 1, memory_order_release);
             if (request->given_up)
                 destroy(request);
             pthread_cond_broadcast(&changed);
@@ -230,9 +231,12 @@ static accel_status_t make_request(const accel_comm_t *c, const ax_op_t *op,
     return ACCEL_OK;
 }
 
-static void enqueue(ax_queue_t *q, accel_request_t *request)
+static void enqueue(accel_comm_t *c, accel_request_t *request)
 {
+    ax_queue_t *q = c->queue;
+
     pthread_mutex_lock(&lock);
+    atomic_fetch_add_explicit(&c->started, 1, memory_order_relaxed);
     *q->last = request;
     q->last = &request->next;
     pthread_cond_signal(&q->work);
@@ -274,7 +278,7 @@ accel_status_t ax_start(accel_comm_t *c, const ax_op_t *op,
     if (st != ACCEL_OK)
         return ax_end(c, refuse(c, op, st));
     *out = request;
-    enqueue(c->queue, request);
+    enqueue(c, request);
     return ax_end(c, ACCEL_OK);
 }
 

@@ -243,11 +243,14 @@ accel_status_t ax_node_entered(accel_comm_t *c)
     if (c->by_groups)
         return enter_slowly(c);
     for (int r = 0; r < c->local_size; r++) {
-        const _Atomic uint64_t *its = &c->seen[r]->card[seq & 1].seq;
+        const ax_card_t *its = &c->seen[r]->card[seq & 1];
         for (unsigned i = 0;
-             atomic_load_explicit(its, memory_order_acquire) < seq; i++)
+             atomic_load_explicit(&its->seq, memory_order_acquire) < seq; i++) {
             if (i == looks)
                 return enter_slowly(c);
+            /* its second line comes with the first, not after it */
+            __builtin_prefetch(its->far);
+        }
     }
     return come_through(c, false);
 }

@@ -254,6 +254,20 @@ accel_status_t ax_files_needed(int must, int wish);
 /* Bytes of a page of memory. */
 size_t ax_page(void);
 
+/*
+ * Asks for a line that is soon written, while there is something else to do:
+ * those that have read it give it up. A hint only. The compiler's own is one
+ * for reading, unless it builds for newer processors than x86-64 means.
+ */
+static inline void ax_claim(const void *line)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw %0" : : "m"(*(const char *)line));
+#else
+    __builtin_prefetch(line, 1);
+#endif
+}
+
 static inline ax_line_t *ax_line(const ax_seg_t *seg, int local_rank)
 {
     return &seg->lines[local_rank];
