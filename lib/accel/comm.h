@@ -98,7 +98,8 @@ ACCEL_API accel_status_t accel_comm_split_across(accel_comm_t *comm,
 ACCEL_API int accel_comm_rank(const accel_comm_t *comm);
 ACCEL_API int accel_comm_size(const accel_comm_t *comm);
 
-/* Which transport joins the nodes, and why: "none: one node". For people. */
+/* Which transport joins the nodes, and why; on one node ("none: one node; ...")
+ * whether ranks read each other's memory when it was opened. For people. */
 ACCEL_API const char *accel_comm_transport(const accel_comm_t *comm);
 
 /* A transport between nodes, as accel_comm_transport_at() tells of it. */

@@ -92,6 +92,12 @@ static const ax_key_t table[] = {
      .fallback = "auto",
      .values = "auto, none or a letter for each rank of a node",
      .help = "ranks of a node that share a socket or a cache"},
+    {.name = "cma",
+     .kind = AX_KIND_WORD,
+     .fallback = "auto",
+     .values = "auto off",
+     .help = "ranks of a node read each other's memory, where the kernel "
+             "lets them"},
     {.name = "pmix",
      .kind = AX_KIND_WORD,
      .fallback = "keep",

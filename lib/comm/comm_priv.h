@@ -77,6 +77,15 @@ typedef struct ax_beat {
     uint64_t since_ns; /* when it changed */
 } ax_beat_t;
 
+/* Reading and writing the memory of the node's other ranks: cma.c. */
+typedef struct ax_cma {
+    size_t least;    /* messages of so many bytes go that way; 0: none */
+    uint64_t secret; /* what the others must find here */
+    int error;       /* of the last call: errno's, or 0, */
+    int worst;       /* and whose */
+    char why[160];   /* for people */
+} ax_cma_t;
+
 struct accel_comm {
     accel_job_t *job;
     const accel_settings_t *settings;
@@ -124,6 +133,7 @@ struct accel_comm {
 
     ax_block_t *blocks;
     uint32_t next_block;
+    ax_cma_t cma;
     char transport[200];
 };
 

@@ -51,11 +51,21 @@ bool ax_is_in_place(const accel_comm_t *c, int local)
 /* ---- broadcast --------------------------------------------------------------
  */
 
+/* When what comes has its place in the heap, too, the root writes the last part
+ * of it, so that all have the same to do. */
 accel_status_t ax_direct_broadcast(accel_comm_t *c, char *buffer, size_t bytes,
                                    int root)
 {
+    size_t rest = bytes;
+
+    if (ax_all_named(c, AX_COMES))
+        rest -= bytes / (size_t)c->local_size / AX_SEG_LINE * AX_SEG_LINE;
     if (c->rank != root)
-        memcpy(buffer, ax_heap_of(c, ax_local_of(c, root), AX_SENT), bytes);
+        memcpy(buffer, ax_heap_of(c, ax_local_of(c, root), AX_SENT), rest);
+    for (int i = 0; c->rank == root && rest < bytes && i < c->local_size; i++)
+        if (i != c->local_rank)
+            memcpy(ax_heap_of(c, i, AX_COMES) + rest, buffer + rest,
+                   bytes - rest);
     return ax_node_barrier(c); /* before the root writes there again */
 }
 

@@ -7,6 +7,7 @@
  *
  *   operation       in the heap         direct             through slots
  *   broadcast       what the root has   n, the root none   n
+ *                   all of it           (p - 1) / p n      n
  *   all-gather(v)   all that is sent    pn                 (p + 1) n
  *                   all that comes      pn                 (p + 1) n
  *   gather(v)       the root's result   n                  n, the root pn

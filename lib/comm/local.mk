@@ -3,6 +3,8 @@ lib_libaccel_core_la_SOURCES += \
 	lib/comm/alltoall.c \
 	lib/comm/args.c \
 	lib/comm/call.c \
+	lib/comm/cma.c \
+	lib/comm/cma_priv.h \
 	lib/comm/comm.c \
 	lib/comm/comm.h \
 	lib/comm/comm_priv.h \
@@ -40,6 +42,7 @@ lib_libaccel_core_la_SOURCES += \
 	lib/comm/reduce.c \
 	lib/comm/request.c \
 	lib/comm/share.c \
+	lib/comm/single.c \
 	lib/comm/scatter.c \
 	lib/comm/split.c \
 	lib/comm/start.c \
@@ -69,6 +72,13 @@ tests_unit_test_product_SOURCES = tests/unit/test_product.c \
 	tests/multi/element.h
 tests_unit_test_product_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_product_LDADD = $(unit_ldadd)
+
+unit_tests += tests/unit/test_cma
+tests_unit_test_cma_SOURCES = tests/unit/test_cma.c \
+	tests/unit/ranks.h tests/multi/product.c tests/multi/product.h \
+	tests/multi/element.h
+tests_unit_test_cma_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_cma_LDADD = $(unit_ldadd)
 
 unit_tests += tests/unit/test_ops
 tests_unit_test_ops_SOURCES = tests/unit/test_ops.c tests/unit/ranks.h
@@ -149,6 +159,11 @@ tests_multi_mp_die_mpi_CPPFLAGS = $(tests_multi_mp_die_CPPFLAGS) \
 	-DWITH_MPI $(MPI_CFLAGS)
 tests_multi_mp_die_mpi_LDADD = lib/libaccel_core.la $(MPI_LIBS)
 endif
+
+multi_tests += tests/multi/cma.bats
+check_PROGRAMS += tests/multi/mp_cma
+tests_multi_mp_cma_CPPFLAGS = $(core_cppflags) -I$(top_srcdir)/tests
+tests_multi_mp_cma_LDADD = lib/libaccel_core.la
 
 EXTRA_DIST += tests/multi/launched.bash
 multi_tests += tests/multi/limits.bats

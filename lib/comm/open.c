@@ -1,4 +1,5 @@
 /* Opening a communicator: how its ranks find each other. */
+#include "comm/cma_priv.h"
 #include "comm/inter_priv.h"
 
 #include <stdio.h>
@@ -229,7 +230,7 @@ static accel_status_t meet(ax_opening_t *o)
         return ax_raise(c, st, "%s: %s", ax_who(c, c->rank, who, sizeof who),
                         error.text);
     }
-    if ((st = ax_enter(c, st)) == ACCEL_OK && c->inter) {
+    if ((st = ax_cma_open(c)) == ACCEL_OK && c->inter) {
         ax_inter_settle(c);
         lend_segment(c);
     }
@@ -244,13 +245,19 @@ static accel_status_t agree(const ax_opening_t *o, accel_status_t st)
 
 static void describe(accel_comm_t *c)
 {
-    snprintf(c->transport, sizeof c->transport, "%s",
-             c->nodes == 1 ? "none: one node" : ax_inter_about(c));
+    if (c->nodes > 1)
+        snprintf(c->transport, sizeof c->transport, "%s", ax_inter_about(c));
+    else
+        snprintf(c->transport, sizeof c->transport, "none: one node%s%s",
+                 *c->cma.why ? "; " : "", c->cma.why);
     ax_log(AX_LOG_INFO, "comm: %d ranks on %d nodes; between nodes: %s",
            c->size, c->nodes, c->transport);
     if (c->nodes == 1 && c->rank == 0 &&
         strcmp(ax_settings_str(c->settings, "debug"), "tuning") == 0)
-        ax_log(AX_LOG_REPORT, "tuning: one node: nothing to choose");
+        ax_log(AX_LOG_REPORT,
+               "tuning: one node: broadcast, gather and scatter "
+               "of private memory: %s",
+               *c->cma.why ? c->cma.why : "alone");
 }
 
 accel_status_t ax_comm_meet(ax_opening_t *o, accel_status_t mine)

@@ -1,4 +1,5 @@
 /* The collectives that only move data: broadcast and the gathers. */
+#include "comm/cma_priv.h"
 #include "comm/direct.h"
 #include "comm/pipe.h"
 
@@ -36,10 +37,33 @@ accel_status_t ax_comm_agree(accel_comm_t *c, accel_status_t mine)
 /* ---- broadcast -------------------------------------------------------------
  */
 
+/* All have come, and no slot was filled by who has named memory or hopes for
+ * one copy: *done, or they are now. */
+static accel_status_t broadcast_whole(accel_comm_t *c, char *buffer,
+                                      size_t bytes, int root, bool *done)
+{
+    size_t most = c->seg->slot_bytes;
+    accel_status_t st = ACCEL_OK;
+
+    *done = ax_all_named(c, AX_SENT);
+    if (*done)
+        return ax_direct_broadcast(c, buffer, bytes, root);
+    if (!c->any_named)
+        st = ax_single_broadcast(c, buffer, bytes, root, done);
+    if (st != ACCEL_OK || *done)
+        return st;
+    if (c->rank == root)
+        memcpy(ax_slot(c->seg, c->local_rank, c->turn), buffer,
+               bytes < most ? bytes : most);
+    return ax_node_barrier(c);
+}
+
 accel_status_t ax_broadcast(accel_comm_t *c, char *buffer, size_t bytes,
                             int root, accel_status_t mine)
 {
     size_t most = c->seg->slot_bytes;
+    bool done = false, single = c->nodes == 1 && ax_cma_serves(c, bytes);
+    bool fills = mine == ACCEL_OK && c->rank == root;
     accel_status_t st;
 
     if (c->size == 1)
@@ -52,18 +76,22 @@ accel_status_t ax_broadcast(accel_comm_t *c, char *buffer, size_t bytes,
             memcpy(buffer, ax_inline_of(c, ax_local_of(c, root), bytes), bytes);
         return st;
     }
-    if (mine == ACCEL_OK && c->rank == root && ax_is_direct(c, bytes))
-        ax_heap_note(c, AX_SENT, buffer, bytes);
+    if (mine == ACCEL_OK && ax_is_direct(c, bytes)) {
+        ax_heap_note(c, AX_SENT, buffer, c->rank == root ? bytes : 0);
+        ax_heap_note(c, AX_COMES, buffer, c->rank == root ? 0 : bytes);
+    }
     for (size_t first = 0; first == 0 || first < bytes; first += most) {
         size_t n = bytes - first < most ? bytes - first : most;
         c->turn++;
-        if (mine == ACCEL_OK && n && c->rank == root && !ax_has_named(c))
+        if (fills && n && (first || !(single || ax_has_named(c))))
             memcpy(ax_slot(c->seg, c->local_rank, c->turn), buffer + first, n);
-        st = first ? ax_node_barrier(c) : ax_enter(c, mine);
+        st = first ? ax_node_barrier(c) : ax_cma_enter(c, mine, buffer, buffer);
         if (st != ACCEL_OK || n == 0)
             return st;
-        if (first == 0 && c->any_named)
-            return ax_direct_broadcast(c, buffer, bytes, root);
+        if (first == 0 && (c->any_named || single))
+            st = broadcast_whole(c, buffer, bytes, root, &done);
+        if (st != ACCEL_OK || done)
+            return st;
         if (c->rank != root)
             memcpy(buffer + first,
                    ax_slot(c->seg, ax_local_of(c, root), c->turn), n);
@@ -168,6 +196,25 @@ static accel_status_t gather_inline(accel_comm_t *c, const char *send,
     return st;
 }
 
+/* As broadcast_whole(). */
+static accel_status_t gather_whole(accel_comm_t *c, const ax_parted_t *g,
+                                   bool *done)
+{
+    accel_status_t st = ACCEL_OK;
+
+    *done = c->any_named && ax_direct_gather_can(c);
+    if (*done)
+        return ax_direct_gather(c, g);
+    if (!c->any_named)
+        st = ax_single_gather(c, g, done);
+    if (st != ACCEL_OK || *done)
+        return st;
+    size_t n = ax_part_in(g->parts, c->rank, 0, c->seg->slot_bytes);
+    if (n)
+        memcpy(ax_slot(c->seg, c->local_rank, c->turn), g->send, n);
+    return ax_node_barrier(c);
+}
+
 accel_status_t ax_gather_parts(accel_comm_t *c, const char *send, char *recv,
                                const ax_parts_t *parts, int root,
                                accel_status_t mine)
@@ -175,6 +222,7 @@ accel_status_t ax_gather_parts(accel_comm_t *c, const char *send, char *recv,
     size_t longest = mine == ACCEL_OK ? ax_longest_part(c, parts) : 0;
     size_t most = c->seg->slot_bytes;
     ax_parted_t g = {.send = send, .recv = recv, .parts = parts, .root = root};
+    bool done = false, single = ax_single_gathers(c, &g, longest);
     accel_status_t st;
 
     if (root >= 0 && root != c->rank)
@@ -194,19 +242,15 @@ accel_status_t ax_gather_parts(accel_comm_t *c, const char *send, char *recv,
         char *slot = ax_slot(c->seg, c->local_rank, ++c->turn);
         if (first == 0 && ax_is_direct(c, longest))
             ax_direct_gather_note(c, &g);
-        if (n && (first || !ax_has_named(c)))
+        if (n && (first || !(single || ax_has_named(c))))
             memcpy(slot, send + first, n);
-        st = first ? ax_node_barrier(c) : ax_enter(c, mine);
+        st = first ? ax_node_barrier(c) : ax_cma_enter(c, mine, send, g.recv);
         if (st != ACCEL_OK || longest == 0)
             return st;
-        if (first == 0 && c->any_named) {
-            if (ax_direct_gather_can(c))
-                return ax_direct_gather(c, &g);
-            if (n && ax_has_named(c))
-                memcpy(slot, send, n);
-            if ((st = ax_node_barrier(c)) != ACCEL_OK)
-                return st;
-        }
+        if (first == 0 && (c->any_named || single))
+            st = gather_whole(c, &g, &done);
+        if (st != ACCEL_OK || done)
+            return st;
         if (g.recv)
             spread_parts(c, parts, first, most, recv);
     }

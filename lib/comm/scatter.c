@@ -1,4 +1,5 @@
 /* Scatters: a part of the root's buffer to each rank. */
+#include "comm/cma_priv.h"
 #include "comm/direct.h"
 #include "comm/pipe.h"
 
@@ -58,28 +59,44 @@ static void keep_own(const accel_comm_t *c, const ax_parted_t *s)
 /* ---- on one node ------------------------------------------------------------
  */
 
+/* All have come, and no slot was filled by who has named memory or hopes for
+ * one copy: *done, or they are now. */
+static accel_status_t scatter_whole(accel_comm_t *c, const ax_parted_t *s,
+                                    bool *done)
+{
+    accel_status_t st = ACCEL_OK;
+
+    *done = c->any_named && ax_direct_scatter_can(c);
+    if (*done)
+        return ax_direct_scatter(c, s);
+    if (!c->any_named)
+        st = ax_single_scatter(c, s, done);
+    if (st != ACCEL_OK || *done)
+        return st;
+    fill_slot(c, s, 0);
+    return ax_node_barrier(c);
+}
+
 static accel_status_t scatter_here(accel_comm_t *c, const ax_parted_t *s,
                                    size_t longest, accel_status_t mine)
 {
+    bool done = false, single = ax_single_gathers(c, s, longest);
     accel_status_t st;
 
     for (size_t first = 0; first == 0 || first < longest; first += s->most) {
         c->turn++;
         if (first == 0 && c->size > 1 && ax_is_direct(c, longest))
             ax_direct_scatter_note(c, s);
-        if (longest && c->size > 1 && (first || !ax_has_named(c)))
+        if (longest && c->size > 1 && (first || !(single || ax_has_named(c))))
             fill_slot(c, s, first);
-        st = first ? ax_node_barrier(c) : ax_enter(c, mine);
+        st = first ? ax_node_barrier(c)
+                   : ax_cma_enter(c, mine, s->send, s->recv);
         if (st != ACCEL_OK || longest == 0 || c->size == 1)
             return st;
-        if (first == 0 && c->any_named) {
-            if (ax_direct_scatter_can(c))
-                return ax_direct_scatter(c, s);
-            if (ax_has_named(c))
-                fill_slot(c, s, first);
-            if ((st = ax_node_barrier(c)) != ACCEL_OK)
-                return st;
-        }
+        if (first == 0 && (c->any_named || single))
+            st = scatter_whole(c, s, &done);
+        if (st != ACCEL_OK || done)
+            return st;
         take_part(c, s, first,
                   ax_slot(c->seg, ax_local_of(c, s->root), c->turn));
     }

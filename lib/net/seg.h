@@ -69,6 +69,7 @@ typedef struct ax_line {
     _Atomic int32_t rail;  /* 1 + the rank of another node that it waits for */
     _Atomic uint32_t pair; /* kind of the message that it is busy with, or 0 */
     _Atomic uint32_t beat; /* goes on while it waits */
+    _Atomic int32_t cma;   /* why it could not move all: lib/comm/cma.c */
     _Alignas(AX_SEG_LINE) _Atomic uint64_t released; /* local rank 0 only */
     _Alignas(AX_SEG_LINE) char text[2][AX_SEG_TEXT]; /* of cards with errors */
     uint64_t cpus[AX_SEG_CPUS / 64];                 /* that it may run on */

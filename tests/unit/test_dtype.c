@@ -490,8 +490,7 @@ static void levels_reduce_alike(void **state)
     }
 }
 
-/* Every number of 16 bits with each of a few that matter, and once alone: the
- * rounding, ties, overflow, subnormals, infinities and NaNs of all levels. */
+/* Every number of 16 bits with each of a few that matter. */
 static void levels_add_all_of_16_bits_alike(void **state)
 {
     enum { ALL = 1 << 16 };
@@ -499,36 +498,26 @@ static void levels_add_all_of_16_bits_alike(void **state)
                                       0x3f80, 0xbf80, 0x3f81, 0x4f00, 0x3555,
                                       0x7bff, 0x7c00, 0xfc00, 0x7c01, 0x7f7f,
                                       0xff7f, 0x7f80, 0xff80, 0x7f81, 0xffff};
-    static const accel_dtype_t types[] = {ACCEL_F16, ACCEL_BF16};
     uint16_t *all = must_alloc(ALL * 2), *other = must_alloc(ALL * 2);
     uint16_t *want = must_alloc(ALL * 2), *got = must_alloc(ALL * 2);
     const void *src[] = {all, other, all};
-    int levels = 0;
 
     (void)state;
     for (int i = 0; i < ALL; i++)
         all[i] = (uint16_t)i;
-    for (int isa = AX_ISA_AVX2; isa < AX_ISA_COUNT; isa++)
-        levels += ax_kernels_of((ax_isa_t)isa) != NULL;
-    for (size_t i = 0; levels && i < AX_ARRAY_SIZE(others) * 16; i++) {
-        const ax_kernels_t *scalar = ax_kernels_of(AX_ISA_SCALAR);
-        accel_dtype_t t = types[i & 1];
+    for (size_t i = 0; i < AX_ARRAY_SIZE(others) * 16; i++) {
+        accel_dtype_t t = i & 1 ? ACCEL_F16 : ACCEL_BF16;
         int op = (int)(i >> 1) % AX_REDUCE_OPS, nsrc = 2 + (int)(i >> 3 & 1);
         double scale = nsrc == 3 ? 3 : 1;
         for (int k = 0; k < ALL; k++)
             other[k] = others[i / 16];
-        scalar->reduce[t][op](want, src, nsrc, ALL, scale);
-        for (int isa = AX_ISA_AVX2; isa < AX_ISA_COUNT; isa++) {
+        for (int isa = 0; isa < AX_ISA_COUNT; isa++) {
             const ax_kernels_t *k = ax_kernels_of((ax_isa_t)isa);
-            if (!k)
-                continue;
-            k->reduce[t][op](got, src, nsrc, ALL, scale);
-            for (int j = 0; j < ALL; j++)
-                if (got[j] != want[j])
-                    fail_msg("%s, operator %d of %d, level %d: %04x, %04x: "
-                             "%04x instead of %04x",
-                             accel_dtype_name(t), op, nsrc, isa, j,
-                             others[i / 16], got[j], want[j]);
+            if (k)
+                k->reduce[t][op](isa ? got : want, src, nsrc, ALL, scale);
+            if (k && isa && memcmp(got, want, ALL * 2) != 0)
+                fail_msg("%s, operator %d of %d, level %d, %04x",
+                         accel_dtype_name(t), op, nsrc, isa, others[i / 16]);
         }
     }
     free(all);

@@ -134,6 +134,8 @@ static const struct {
     {"groups", "none", "none", 0, 0},
     {"groups", "aabb", "aabb", 0, 0},
     {"groups", "", NULL, 0, 0},
+    {"cma", "off", "off", 0, 0},
+    {"cma", "on", NULL, 0, 0},
     {"pmix", "close", "close", 0, 0},
     {"wire", "bf16", "bf16", 0, 0},
     {"wire", "fp16", NULL, 0, 0},

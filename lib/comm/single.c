@@ -1,0 +1,125 @@
+/*
+ * Collectives that take one copy, from the memory of one rank straight to that
+ * of another (cma.c). The work is shared out so that all ranks copy as much as
+ * they can at the same time.
+ */
+#include "comm/cma_priv.h"
+
+#include <string.h>
+
+#define GRAIN ((size_t)4096) /* where a message is cut: whole pages */
+
+/* ---- broadcast --------------------------------------------------------------
+ *
+ * Each of the others reads all but the last of as many parts as there are
+ * ranks; the root, which would have nothing to do, writes that one to all.
+ */
+
+static size_t root_part(const accel_comm_t *c, size_t bytes)
+{
+    return bytes / (size_t)c->local_size / GRAIN * GRAIN;
+}
+
+accel_status_t ax_single_broadcast(accel_comm_t *c, char *buffer, size_t bytes,
+                                   int root, bool *moved)
+{
+    size_t rest = bytes - root_part(c, bytes);
+    int giver = ax_local_of(c, root), error = 0;
+    accel_status_t st;
+
+    if (c->rank != root)
+        ax_cma_read(c, giver, buffer, ax_cma_buffers(c, giver).recv, rest,
+                    &error);
+    for (int i = 0; c->rank == root && i < c->local_size; i++)
+        if (i != giver)
+            ax_cma_write(c, i, ax_cma_buffers(c, i).recv + rest, buffer + rest,
+                         bytes - rest, &error);
+    st = ax_cma_end(c, error, moved);
+    if (st != ACCEL_OK || *moved)
+        return st;
+    return ax_cma_failed(c, ax_cma_check(buffer, bytes, c->rank != root));
+}
+
+/* ---- gathers ----------------------------------------------------------------
+ */
+
+bool ax_single_gathers(const accel_comm_t *c, const ax_parted_t *g,
+                       size_t longest)
+{
+    return c->nodes == 1 && ax_cma_serves(c, longest) &&
+           (g->root < 0 || !g->parts->table);
+}
+
+/* Reads the others' parts, each rank beginning with another one. */
+static int take_all(const accel_comm_t *c, const ax_parted_t *g)
+{
+    int error = 0;
+
+    for (int k = 1; k < c->local_size; k++) {
+        int i = (c->local_rank + k) % c->local_size;
+        int rank = ax_rank_here(c, i);
+        ax_cma_read(c, i, g->recv + ax_part_offset(g->parts, rank),
+                    ax_cma_buffers(c, i).send, ax_part_bytes(g->parts, rank),
+                    &error);
+    }
+    return error;
+}
+
+static accel_status_t check_gather(const accel_comm_t *c, const ax_parted_t *g)
+{
+    accel_status_t st =
+        ax_cma_check(g->send, ax_part_bytes(g->parts, c->rank), false);
+
+    for (int r = 0; r < c->size && g->recv && st == ACCEL_OK; r++)
+        st = ax_cma_check(g->recv + ax_part_offset(g->parts, r),
+                          ax_part_bytes(g->parts, r), true);
+    return st;
+}
+
+accel_status_t ax_single_gather(accel_comm_t *c, const ax_parted_t *g,
+                                bool *moved)
+{
+    size_t own = ax_part_bytes(g->parts, c->rank);
+    size_t at = ax_part_offset(g->parts, c->rank);
+    int error = 0;
+
+    if (g->root < 0)
+        error = take_all(c, g);
+    else if (c->rank != g->root) {
+        int taker = ax_local_of(c, g->root);
+        ax_cma_write(c, taker, ax_cma_buffers(c, taker).recv + at, g->send, own,
+                     &error);
+    }
+    accel_status_t st = ax_cma_end(c, error, moved);
+    if (st == ACCEL_OK && !*moved)
+        return ax_cma_failed(c, check_gather(c, g));
+    /* not before: others have found by now that it is there */
+    if (st == ACCEL_OK && g->recv && own && g->recv + at != g->send)
+        memcpy(g->recv + at, g->send, own);
+    return st;
+}
+
+/* ---- scatter ----------------------------------------------------------------
+ */
+
+accel_status_t ax_single_scatter(accel_comm_t *c, const ax_parted_t *s,
+                                 bool *moved)
+{
+    size_t own = ax_part_bytes(s->parts, c->rank);
+    size_t at = ax_part_offset(s->parts, c->rank);
+    int giver = ax_local_of(c, s->root), error = 0;
+    accel_status_t st, mine;
+
+    if (c->rank != s->root)
+        ax_cma_read(c, giver, s->recv, ax_cma_buffers(c, giver).send + at, own,
+                    &error);
+    st = ax_cma_end(c, error, moved);
+    if (st != ACCEL_OK || *moved)
+        return st;
+    mine = c->rank == s->root && s->recv == s->send + at
+               ? ACCEL_OK
+               : ax_cma_check(s->recv, own, true);
+    if (mine == ACCEL_OK && c->rank == s->root)
+        mine = ax_cma_check(s->send, ax_parts_end(c, s->parts), false);
+    return ax_cma_failed(c, mine);
+}

@@ -1,0 +1,83 @@
+/* One copy between ranks, which are threads here: every operation, and what is
+ * found out about memory. */
+#include "unit/unit.h"
+
+#include "comm/cma_priv.h"
+#include "multi/product.h"
+#include "unit/ranks.h"
+
+#include <sys/mman.h>
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define CASES 20
+#else
+#define CASES 60
+#endif
+
+static void all_operations(rank_of_t *me)
+{
+    bool off = strcmp(me->world->spec, ",cma=off") == 0;
+
+    CHECK(!off || me->comm->cma.least == 0);
+    CHECK(!off || strstr(accel_comm_transport(me->comm), "no cma: rank 0 on "));
+    ax_cma_force(me->comm, 1);
+    CHECK(!off || me->comm->cma.least == 0);
+    CHECK(product(me->comm, CASES, 22) > 0);
+}
+
+static void one_copy_gives_the_same(void **state)
+{
+    (void)state;
+    for (int size = 2; size <= 5; size++)
+        run_world(&(struct world){
+            .size = size, .spec = ",cma=auto", .run = all_operations});
+    run_world(
+        &(struct world){.size = 3, .spec = ",cma=off", .run = all_operations});
+}
+
+/* The first byte that is not there, whatever the buffer begins with. */
+static void memory_is_checked(void **state)
+{
+    size_t page = ax_page(), bytes = 8 * page;
+    char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char text[64];
+
+    (void)state;
+    assert_true(p != MAP_FAILED);
+    for (size_t i = 0; i < bytes; i++)
+        p[i] = (char)(i % 251);
+    assert_int_equal(ax_cma_check(p, bytes, true), ACCEL_OK);
+    assert_int_equal(ax_cma_check(NULL, 0, true), ACCEL_OK);
+    for (size_t i = 0; i < bytes; i++) /* it is as it was */
+        assert_int_equal(p[i], (char)(i % 251));
+    assert_int_equal(mprotect(p + 5 * page, page, PROT_READ), 0);
+    assert_int_equal(mprotect(p + 6 * page, page, PROT_NONE), 0);
+    for (size_t skew = 0; skew < 3 * page; skew += page / 2 + 1) {
+        assert_int_equal(ax_cma_check(p + skew, bytes - skew, true),
+                         ACCEL_ERR_ARG);
+        snprintf(text, sizeof text, "written from byte %zu on",
+                 5 * page - skew);
+        assert_non_null(strstr(accel_last_error()->text, text));
+        assert_int_equal(ax_cma_check(p + skew, bytes - skew, false),
+                         ACCEL_ERR_ARG);
+        snprintf(text, sizeof text, "read from byte %zu on", 6 * page - skew);
+        assert_non_null(strstr(accel_last_error()->text, text));
+        assert_int_equal(ax_cma_check(p + skew, 6 * page - skew, false),
+                         ACCEL_OK);
+        assert_int_equal(ax_cma_check(p + skew, 5 * page - skew, true),
+                         ACCEL_OK);
+    }
+    assert_int_equal(ax_cma_check(NULL, 10, false), ACCEL_ERR_ARG);
+    munmap(p, bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_copy_gives_the_same),
+        cmocka_unit_test(memory_is_checked),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
