@@ -223,6 +223,7 @@ typedef struct ax_opening {
     const int *in_parent; /* the parent's number of each rank */
     size_t *offsets;      /* room for the parent's ranks and one more */
     char *all;
+    ax_seg_t *seg; /* comm's, until its ranks have met */
     int listen_fd;
 } ax_opening_t;
 

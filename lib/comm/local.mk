@@ -79,6 +79,12 @@ tests_unit_test_cma_SOURCES = tests/unit/test_cma.c \
 	tests/multi/element.h
 tests_unit_test_cma_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_cma_LDADD = $(unit_ldadd)
+unit_tests += tests/unit/test_scarce
+tests_unit_test_scarce_SOURCES = tests/unit/test_scarce.c tests/unit/ranks.h
+tests_unit_test_scarce_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_scarce_LDADD = $(unit_ldadd)
+tests_unit_test_scarce_LDFLAGS = -Wl,--wrap=malloc,--wrap=calloc \
+	-Wl,--wrap=realloc,--wrap=strdup
 
 unit_tests += tests/unit/test_ops
 tests_unit_test_ops_SOURCES = tests/unit/test_ops.c tests/unit/ranks.h

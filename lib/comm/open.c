@@ -44,6 +44,8 @@ static accel_status_t prepare(ax_opening_t *o, struct record *record)
      * rank 0 holds a socket and a pidfd for each rank at one time. */
     st = files_needed(c);
     if (st == ACCEL_OK)
+        st = ax_seg_make(c->local_rank, c->local_size, &o->seg);
+    if (st == ACCEL_OK)
         st = ax_meet_listen(ax_is_leader(c), &record->point, &o->listen_fd);
     if (st == ACCEL_OK && c->local_size > 1)
         st = ax_levels_place(c, &record->place);
@@ -151,12 +153,14 @@ static accel_status_t join_node(ax_opening_t *o)
                           .timeout = (double)c->timeout_ns / 1e9};
     if (plan.timeout > AX_MEET_SECONDS)
         plan.timeout = AX_MEET_SECONDS;
-    if ((st = make_groups(o, &plan)) != ACCEL_OK)
+    st = make_groups(o, &plan);
+    st = ax_seg_open(o->seg, &plan, &leader.point, o->listen_fd, st);
+    if (st != ACCEL_OK)
         return st;
-    st = ax_seg_open(&plan, &leader.point, o->listen_fd, &c->seg);
-    if (st == ACCEL_OK)
-        ax_levels_use(c, false);
-    return st;
+    c->seg = o->seg;
+    o->seg = NULL;
+    ax_levels_use(c, false);
+    return ACCEL_OK;
 }
 
 /* Rails: rank i of each node talks to rank i of the others. */
@@ -216,14 +220,15 @@ static void lend_segment(accel_comm_t *c)
                2 * seg->slot_bytes * (size_t)seg->ranks);
 }
 
-/* The node is joined; now all hear that all have come so far. */
-static accel_status_t meet(ax_opening_t *o)
+/* The node is joined; now all hear that all have come so far. `joined`: of
+ * joining the other nodes. */
+static accel_status_t meet(ax_opening_t *o, accel_status_t joined)
 {
     accel_comm_t *c = o->comm;
-    accel_status_t st = ACCEL_OK;
+    accel_status_t st = joined;
 
     c->call = (ax_call_t){.kind = AX_CALL_OPEN};
-    if (c->inter && (st = join_nodes(o)) != ACCEL_OK) {
+    if (st != ACCEL_OK) {
         accel_error_t error;
         char who[96];
         ax_error_get(&error);
@@ -269,13 +274,19 @@ accel_status_t ax_comm_meet(ax_opening_t *o, accel_status_t mine)
         goto out;
     if ((st = agree(o, o->comm ? join_node(o) : ACCEL_OK)) != ACCEL_OK)
         goto out;
-    if ((st = agree(o, o->comm ? meet(o) : ACCEL_OK)) != ACCEL_OK)
+    st = o->comm && o->comm->inter ? join_nodes(o) : ACCEL_OK;
+    /* one that could not join may not be able to tell the others so */
+    if (o->parent && o->parent->nodes > 1 && (st = agree(o, st)) != ACCEL_OK)
+        goto out;
+    if ((st = agree(o, o->comm ? meet(o, st) : ACCEL_OK)) != ACCEL_OK)
         goto out;
     if (o->comm)
         describe(o->comm);
 out:
     if (o->listen_fd >= 0)
         close(o->listen_fd);
+    ax_seg_close(o->seg);
+    o->seg = NULL;
     free(o->all);
     o->all = NULL;
     return st;

@@ -234,29 +234,21 @@ static accel_status_t check_alike(const accel_job_t *job,
                                   const ax_records_t *all, bool versions,
                                   fail_fn fail)
 {
-    uint64_t *hash = calloc((size_t)job->size, sizeof *hash);
-    bool *odd = calloc((size_t)job->size, sizeof *odd);
-    accel_status_t st = ACCEL_OK;
+    uint64_t *hash = all->hashes;
+    bool *odd = all->odd;
+    accel_status_t st;
     ax_record_t record;
     int normal = 0;
 
-    if (!hash || !odd) {
-        st = ax_fail(ACCEL_ERR_NOMEM, "job: no memory for %d ranks", job->size);
-        goto out;
-    }
+    memset(odd, 0, (size_t)job->size * sizeof *odd);
     for (int r = 0; r < job->size; r++) {
         if ((st = get(all, r, &record)) != ACCEL_OK)
-            goto out;
+            return st;
         hash[r] = versions ? ax_hash(record.version, strlen(record.version), 0)
                            : record.settings;
     }
     int count = mark_odd(hash, job->size, odd, &normal);
-    if (count)
-        st = fail(job, all, odd, count, normal);
-out:
-    free(hash);
-    free(odd);
-    return st;
+    return count ? fail(job, all, odd, count, normal) : ACCEL_OK;
 }
 
 accel_status_t ax_records_compare(const accel_job_t *job,

@@ -71,11 +71,6 @@ static accel_status_t start(accel_job_t *job)
                                         "that one may use it");
     /* Whatever comes now, the key is used: never put one twice. */
     job->exchanged = true;
-    job->records.offsets =
-        calloc((size_t)job->size + 1, sizeof *job->records.offsets);
-    if (!job->records.offsets)
-        return ax_fail(ACCEL_ERR_NOMEM, "job: no memory for %d ranks",
-                       job->size);
     return ACCEL_OK;
 }
 

@@ -41,8 +41,24 @@ static void release(accel_job_t *job)
         atomic_store(&open_already, false);
     ax_nodes_fini(&job->nodes);
     free(job->records.data);
+    free(job->records.room);
     free(job->records.offsets);
+    free(job->records.hashes);
+    free(job->records.odd);
     free(job);
+}
+
+/* Before the exchange: a rank must not lack it where others wait for it. */
+static accel_status_t make_records(ax_records_t *all, int size)
+{
+    size_t n = (size_t)size;
+
+    all->offsets = calloc(n + 1, sizeof *all->offsets);
+    all->hashes = calloc(n, sizeof *all->hashes);
+    all->odd = calloc(n, sizeof *all->odd);
+    if (!all->offsets || !all->hashes || !all->odd)
+        return ax_fail(ACCEL_ERR_NOMEM, "job: no memory for %zu ranks", n);
+    return ACCEL_OK;
 }
 
 accel_status_t accel_job_open(const accel_settings_t *settings,
@@ -63,6 +79,8 @@ accel_status_t accel_job_open(const accel_settings_t *settings,
     if ((st = choose(job, oob)) != ACCEL_OK)
         goto fail;
     if ((st = job->provider->open(job, oob)) != ACCEL_OK)
+        goto fail;
+    if ((st = make_records(&job->records, job->size)) != ACCEL_OK)
         goto fail;
     *out = job;
     return ACCEL_OK;

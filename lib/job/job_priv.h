@@ -63,7 +63,10 @@ accel_status_t ax_record_unpack(const unsigned char *data, size_t bytes,
 /* All ranks' records, one after the other. */
 typedef struct ax_records {
     unsigned char *data;
-    size_t *offsets; /* size + 1 */
+    size_t *offsets;     /* size + 1 */
+    unsigned char *room; /* before the exchange: the provider's own */
+    uint64_t *hashes;    /* room for one of each rank, */
+    bool *odd;           /* and for a mark */
 } ax_records_t;
 
 /* Same records, same answer: every rank gets the same error. */

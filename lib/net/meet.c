@@ -408,35 +408,28 @@ static accel_status_t welcome_all(const struct lobby *lobby, int memfd,
     return ACCEL_OK;
 }
 
-static void lobby_fini(struct lobby *lobby)
+/* Who has joined stays joined: the rest of seg's. */
+static void lobby_fini(const struct lobby *lobby)
 {
     for (int i = 1; i <= lobby->callers; i++)
         close(lobby->polls[i].fd);
-    for (int r = 0; lobby->socks && r < lobby->plan->ranks; r++)
-        if (lobby->socks[r] >= 0)
-            close(lobby->socks[r]);
-    free(lobby->polls);
-    free(lobby->socks);
 }
 
-static accel_status_t lobby_init(struct lobby *lobby, int listen_fd)
+/* Its memory is the segment's, and there already. */
+static struct lobby lobby_of(const ax_seg_plan_t *plan,
+                             const ax_meet_point_t *point, int listen_fd,
+                             ax_seg_t *seg)
 {
-    size_t ranks = (size_t)lobby->plan->ranks;
+    struct lobby lobby = {.plan = plan,
+                          .point = point,
+                          .polls = seg->lobby,
+                          .room = AX_LOBBY_ROOM(plan->ranks),
+                          .socks = seg->socks,
+                          .pidfds = seg->pidfds,
+                          .pids = seg->pids};
 
-    lobby->room = lobby->plan->ranks + 8; /* some may be strangers */
-    lobby->polls = calloc((size_t)lobby->room + 1, sizeof *lobby->polls);
-    lobby->socks = malloc(ranks * sizeof *lobby->socks);
-    if (!lobby->polls || !lobby->socks) {
-        free(lobby->polls);
-        free(lobby->socks);
-        lobby->polls = NULL;
-        lobby->socks = NULL;
-        return ax_fail(ACCEL_ERR_NOMEM, "net: no memory for %zu ranks", ranks);
-    }
-    for (size_t r = 0; r < ranks; r++)
-        lobby->socks[r] = -1;
-    lobby->polls[0] = (struct pollfd){.fd = listen_fd, .events = POLLIN};
-    return ACCEL_OK;
+    lobby.polls[0] = (struct pollfd){.fd = listen_fd, .events = POLLIN};
+    return lobby;
 }
 
 static accel_status_t lead(const ax_seg_plan_t *plan,
@@ -444,20 +437,13 @@ static accel_status_t lead(const ax_seg_plan_t *plan,
                            ax_seg_t *seg)
 {
     struct welcome welcome = {.magic = MEET_MAGIC, .status = ACCEL_OK};
-    struct lobby lobby = {
-        .plan = plan, .point = point, .pidfds = seg->pidfds, .pids = seg->pids};
+    struct lobby lobby = lobby_of(plan, point, listen_fd, seg);
     accel_status_t st;
 
-    if ((st = lobby_init(&lobby, listen_fd)) != ACCEL_OK)
-        return st;
     seg->pids[0] = (int32_t)getpid();
     seg->pidfds[0] = open_pidfd();
     if ((st = gather_callers(&lobby)) == ACCEL_OK)
         st = welcome_all(&lobby, seg->fd, &welcome);
-    if (st == ACCEL_OK) {
-        seg->socks = lobby.socks; /* until ax_meet_confirm() */
-        lobby.socks = NULL;
-    }
     lobby_fini(&lobby);
     return st;
 }
@@ -531,32 +517,24 @@ void ax_meet_end(ax_seg_t *seg)
             close(seg->socks[r]);
     free(seg->socks);
     seg->socks = NULL;
+    free(seg->lobby);
+    seg->lobby = NULL;
     if (seg->sock >= 0)
         close(seg->sock);
     seg->sock = -1;
 }
 
 void ax_meet_refuse(const ax_seg_plan_t *plan, const ax_meet_point_t *point,
-                    int listen_fd)
+                    int listen_fd, ax_seg_t *seg)
 {
+    struct lobby lobby = lobby_of(plan, point, listen_fd, seg);
     struct welcome welcome;
-    struct lobby lobby = {.plan = plan, .point = point};
     accel_error_t why;
 
     ax_error_get(&why);
     pack_outcome(&welcome, why.status);
-    lobby.pids = calloc((size_t)plan->ranks, sizeof *lobby.pids);
-    lobby.pidfds = calloc((size_t)plan->ranks, sizeof *lobby.pidfds);
-    if (lobby.pids && lobby.pidfds &&
-        lobby_init(&lobby, listen_fd) == ACCEL_OK) {
-        if (gather_callers(&lobby) == ACCEL_OK)
-            (void)welcome_all(&lobby, -1, &welcome);
-        for (int r = 1; r < plan->ranks; r++)
-            if (lobby.socks[r] >= 0 && lobby.pidfds[r] >= 0)
-                close(lobby.pidfds[r]);
-        lobby_fini(&lobby);
-    }
-    free(lobby.pids);
-    free(lobby.pidfds);
+    if (gather_callers(&lobby) == ACCEL_OK)
+        (void)welcome_all(&lobby, -1, &welcome);
+    lobby_fini(&lobby);
     ax_error_set(&why);
 }

@@ -105,11 +105,16 @@ accel_status_t ax_net_open(const char *wanted, ax_net_ask_t ask, ax_net_t **out)
     for (size_t i = 0; i < AX_ARRAY_SIZE(known); i++) {
         if (!any && strcmp(wanted, known[i]) != 0)
             continue;
-        if (try_one(known[i], &ask, net) == ACCEL_OK) {
+        accel_status_t st = try_one(known[i], &ask, net);
+        if (st == ACCEL_OK) {
             net->any = any;
             describe(net);
             *out = net;
             return ACCEL_OK;
+        }
+        if (st == ACCEL_ERR_NOMEM) { /* no reason to take another than others */
+            free(net);
+            return st;
         }
         add_reason(refused, sizeof refused, known[i]);
         missing |= is_missing(known[i]);

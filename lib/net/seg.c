@@ -264,49 +264,61 @@ static accel_status_t make_file(ax_seg_t *seg)
     return ax_seg_grow(seg, seg->base_bytes);
 }
 
-static ax_seg_t *allocate(const ax_seg_plan_t *plan)
+static int *no_fds(size_t count)
 {
-    size_t ranks = (size_t)plan->ranks;
-    ax_seg_t *seg = calloc(1, sizeof *seg);
+    int *fds = malloc(count * sizeof *fds);
 
-    if (!seg)
-        return NULL;
-    *seg =
-        (ax_seg_t){.ranks = plan->ranks, .me = plan->me, .fd = -1, .sock = -1};
-    seg->pidfds = malloc(ranks * sizeof *seg->pidfds);
-    seg->pids = calloc(ranks, sizeof *seg->pids);
-    seg->dead = calloc(ranks, sizeof *seg->dead);
-    seg->polls = calloc(ranks, sizeof(struct pollfd));
-    if (!seg->pidfds || !seg->pids || !seg->dead || !seg->polls) {
-        free(seg->pidfds);
-        seg->pidfds = NULL;
-        ax_seg_close(seg);
-        return NULL;
-    }
-    for (size_t r = 0; r < ranks; r++)
-        seg->pidfds[r] = -1;
-    return seg;
+    for (size_t i = 0; fds && i < count; i++)
+        fds[i] = -1;
+    return fds;
 }
 
-accel_status_t ax_seg_open(const ax_seg_plan_t *plan,
-                           const ax_meet_point_t *point, int fd, ax_seg_t **out)
+accel_status_t ax_seg_make(int me, int ranks, ax_seg_t **out)
 {
-    accel_status_t st = ACCEL_OK;
-    void *base;
+    size_t n = (size_t)ranks;
+    ax_seg_t *seg = calloc(1, sizeof *seg);
 
     *out = NULL;
-    ax_seg_t *seg = allocate(plan);
     if (!seg)
-        return ax_fail(ACCEL_ERR_NOMEM, "net: no memory for %d ranks",
-                       plan->ranks);
+        return ax_fail(ACCEL_ERR_NOMEM, "net: no memory for a segment");
+    *seg = (ax_seg_t){.ranks = ranks, .me = me, .fd = -1, .sock = -1};
+    seg->pidfds = no_fds(n);
+    seg->pids = calloc(n, sizeof *seg->pids);
+    seg->dead = calloc(n, sizeof *seg->dead);
+    seg->polls = calloc(n, sizeof(struct pollfd));
+    seg->socks = me == 0 ? no_fds(n) : NULL;
+    seg->lobby =
+        me == 0 ? calloc(AX_LOBBY_ROOM(n) + 1, sizeof(struct pollfd)) : NULL;
+    if (!seg->pidfds || !seg->pids || !seg->dead || !seg->polls ||
+        (me == 0 && (!seg->socks || !seg->lobby))) {
+        ax_seg_close(seg);
+        return ax_fail(ACCEL_ERR_NOMEM, "net: no memory for %d ranks", ranks);
+    }
+    *out = seg;
+    return ACCEL_OK;
+}
+
+accel_status_t ax_seg_open(ax_seg_t *seg, const ax_seg_plan_t *plan,
+                           const ax_meet_point_t *point, int fd,
+                           accel_status_t mine)
+{
+    accel_status_t st = mine;
+    void *base;
+
     lay_out(seg, plan);
-    if (plan->me == 0 && (st = make_file(seg)) != ACCEL_OK) {
-        ax_meet_refuse(plan, point, fd);
-        goto fail;
+    if (plan->me == 0) {
+        if (st == ACCEL_OK)
+            st = make_file(seg);
+        if (st != ACCEL_OK) {
+            ax_meet_refuse(plan, point, fd, seg);
+            return st;
+        }
     }
     if ((st = ax_meet(plan, point, fd, seg)) != ACCEL_OK)
-        goto fail;
-    st = ax_map(seg->fd, 0, seg->base_bytes, &base);
+        return st;
+    st = mine;
+    if (st == ACCEL_OK)
+        st = ax_map(seg->fd, 0, seg->base_bytes, &base);
     if (st == ACCEL_OK) {
         place(seg, plan, base);
         st = take_own(seg, plan);
@@ -314,15 +326,11 @@ accel_status_t ax_seg_open(const ax_seg_plan_t *plan,
     if (st == ACCEL_OK)
         say_cpus(seg);
     if ((st = ax_meet_confirm(seg, st)) != ACCEL_OK)
-        goto fail;
+        return st;
     seg->crowded = is_crowded(seg);
     seg->fences = ask_for_fences();
     ax_meet_end(seg);
-    *out = seg;
     return ACCEL_OK;
-fail:
-    ax_seg_close(seg);
-    return st;
 }
 
 void ax_seg_close(ax_seg_t *seg)

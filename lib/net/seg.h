@@ -147,7 +147,8 @@ typedef struct ax_seg {
     bool crowded; /* more ranks than CPUs that they may run on */
     bool fences;  /* see ax_bell_begin() */
     int sock;     /* while joining: to local rank 0 */
-    int *socks;   /* while joining: local rank 0's, to each rank */
+    int *socks;   /* while joining: local rank 0's, to each rank or -1, */
+    void *lobby;  /* and whom it waits for */
 } ax_seg_t;
 
 /* Where a rank of the node can be met: published through the job. */
@@ -174,14 +175,20 @@ typedef struct ax_seg_plan {
     double timeout; /* seconds; at most AX_MEET_SECONDS are waited */
 } ax_seg_plan_t;
 
+/* Before the exchange: memory for the meeting, so that no rank lacks it where
+ * others wait for it. */
+accel_status_t ax_seg_make(int me, int ranks, ax_seg_t **out);
+
 /*
  * After the exchange: all ranks of the node meet at local rank 0's `point`
- * and map the segment. `fd` is that of ax_meet_listen(). Collective on the
- * node. ACCEL_ERR_NOMEM says how many bytes were wanted.
+ * and map the segment. `fd` is that of ax_meet_listen(); `mine` what this rank
+ * has come to so far: an error of any becomes that of all, and the segment is
+ * only to be closed then. Collective on the node. ACCEL_ERR_NOMEM says how
+ * many bytes were wanted.
  */
-accel_status_t ax_seg_open(const ax_seg_plan_t *plan,
+accel_status_t ax_seg_open(ax_seg_t *seg, const ax_seg_plan_t *plan,
                            const ax_meet_point_t *point, int fd,
-                           ax_seg_t **out);
+                           accel_status_t mine);
 void ax_seg_close(ax_seg_t *seg);
 
 /*
@@ -246,7 +253,10 @@ void ax_meet_end(ax_seg_t *seg);
 
 /* Local rank 0 could not make the segment: the others get its error. */
 void ax_meet_refuse(const ax_seg_plan_t *plan, const ax_meet_point_t *point,
-                    int listen_fd);
+                    int listen_fd, ax_seg_t *seg);
+
+/* Callers that local rank 0 listens to at a time: some may be strangers. */
+#define AX_LOBBY_ROOM(ranks) ((ranks) + 8)
 
 /* Raises the soft limit of open files so that `must` more fit, or it is an
  * error, and as many of `wish` on top as the hard limit allows. */

@@ -37,8 +37,14 @@ static void *join_main(void *arg)
 {
     struct joiner *j = arg;
 
-    j->status = ax_seg_open(&j->plan, j->point, j->fd, &j->seg);
+    j->status = ax_seg_make(j->plan.me, j->plan.ranks, &j->seg);
+    if (j->status == ACCEL_OK)
+        j->status = ax_seg_open(j->seg, &j->plan, j->point, j->fd, ACCEL_OK);
     snprintf(j->text, sizeof j->text, "%s", accel_last_error()->text);
+    if (j->status != ACCEL_OK) {
+        ax_seg_close(j->seg);
+        j->seg = NULL;
+    }
     return NULL;
 }
 
