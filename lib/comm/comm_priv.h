@@ -70,6 +70,7 @@ typedef struct ax_pairs ax_pairs_t;
 
 /* Groups of the node's ranks (levels.c). */
 typedef struct ax_levels ax_levels_t;
+typedef struct ax_chain ax_chain_t; /* chain.c */
 
 /* A rank whose beat stands still is stopped, whatever it said it waits for. */
 typedef struct ax_beat {
@@ -127,6 +128,7 @@ struct accel_comm {
     uint64_t signs[AX_SEG_SIGNS];  /* of the call */
     uint64_t arrived;              /* barriers of the node entered */
     uint64_t released;             /* times local rank 0 let the others go */
+    uint64_t chained;              /* elements that went through groups */
     uint64_t turn;                 /* which half of the slots */
     ax_places_t places;            /* of this call: ax_heap_note() */
     uint32_t any_named, all_named; /* AX_NAMED() of any, of all of the node */
@@ -297,9 +299,10 @@ typedef struct ax_wait {
     uint64_t entered;  /* the node's ranks must have made so many calls, or 0 */
     uint64_t arrived;  /* they must have arrived so often, or 0 */
     uint64_t released; /* local rank 0 must have let go so often, or 0 */
-    const bool *nodes; /* these nodes must send something, or NULL */
-    const int *ranks;  /* AX_WAIT_RANKS, or -1: that one sends to and receives
-                        * from; or NULL */
+    const ax_chain_t *chain; /* it must go on, or NULL */
+    const bool *nodes;       /* these nodes must send something, or NULL */
+    const int *ranks;   /* AX_WAIT_RANKS, or -1: that one sends to and receives
+                         * from; or NULL */
     uint64_t broken_ns; /* the way to one of them was found broken */
 } ax_wait_t;
 
@@ -324,6 +327,10 @@ static inline bool ax_has_come(const ax_line_t *line, const ax_wait_t *wait)
            wait->arrived;
 }
 
+/* In groups a rank may wait for one that others see past: it tells those that
+ * wait for it, see ax_rank_late(). `over`: no longer. */
+void ax_say_for_whom(const accel_comm_t *c, const ax_wait_t *wait, bool over);
+
 /* All ranks of the node have made the call that is being made. */
 accel_status_t ax_node_entered(accel_comm_t *c);
 
@@ -337,6 +344,14 @@ accel_status_t ax_node_barrier(accel_comm_t *c);
 /* Local rank 0 lets the others go; the others wait for it. */
 accel_status_t ax_node_release(accel_comm_t *c);
 
+/* How operators are carried out: ax_reduce()'s operator and final factor. */
+typedef struct ax_reduction {
+    accel_dtype_t dtype, acc;
+    size_t element, acc_element;
+    ax_reduce_op_t op;
+    double scale;
+} ax_reduction_t;
+
 /* ---- levels.c ---------------------------------------------------------------
  */
 
@@ -347,9 +362,14 @@ typedef struct ax_spot {
 
 struct ax_levels {
     int groups, mine;
-    int *group;          /* of each local rank */
-    int *carrier;        /* who copies its line to my group; -1: it is in it */
-    bool forced;         /* by the setting */
+    int *group;           /* of each local rank */
+    int *carrier;         /* who copies its line to my group; -1: it is in it */
+    bool in_order;        /* each group's ranks follow one another, */
+    int *first;           /* and begin here; [groups]: all ranks */
+    int least;            /* ranks of the smallest group */
+    bool forced;          /* by the setting */
+    char **sent, **comes; /* of each local rank: see chain.c */
+    double near, far;    /* seconds of a byte within a group, and between two */
     double flat, copied; /* seconds of a barrier, the slowest rank's */
 };
 
@@ -389,6 +409,27 @@ static inline bool ax_levels_owes(const accel_comm_t *c, const ax_wait_t *wait,
 {
     return c->by_groups && ax_levels_owes_now(c, wait, local);
 }
+
+/* ---- chain.c ----------------------------------------------------------------
+ */
+
+/* `count` elements at c->levels->sent become their sum at c->levels->comes, on
+ * all ranks; nobody may touch them before the next barrier. */
+accel_status_t ax_chain_allreduce(accel_comm_t *c, const ax_reduction_t *r,
+                                  size_t count);
+
+/* Can it be done for these groups? Is it the quicker way? */
+bool ax_chain_serves(const accel_comm_t *c, const ax_reduction_t *r);
+bool ax_chain_better(const accel_comm_t *c, const ax_reduction_t *r,
+                     size_t count);
+
+/* Seconds, by what was measured. `wide`: sums are twice as long. */
+double ax_chain_time(const ax_levels_t *l, int ranks, double bytes, bool wide);
+double ax_chain_flat_time(const ax_levels_t *l, int ranks, double bytes);
+
+/* Is there nothing that this rank can do? Could `local` go on, and does not? */
+bool ax_chain_stands(const accel_comm_t *c, const ax_chain_t *ch);
+bool ax_chain_awaits(const accel_comm_t *c, const ax_chain_t *ch, int local);
 
 /* ---- fault.c ----------------------------------------------------------------
  */
@@ -531,14 +572,6 @@ ax_check_buffers(const void *send, size_t send_bytes, const void *recv,
 /* Up to so many bytes of all slots together every rank reduces all of it
  * itself, which saves a barrier; between nodes it goes through the leaders. */
 #define AX_SMALL (16u << 10)
-
-/* How operators are carried out: ax_reduce()'s operator and final factor. */
-typedef struct ax_reduction {
-    accel_dtype_t dtype, acc;
-    size_t element, acc_element;
-    ax_reduce_op_t op;
-    double scale;
-} ax_reduction_t;
 
 /* Reduces elements [first, first + count) of all slots of this turn. */
 void ax_reduce_slots(const accel_comm_t *c, const ax_reduction_t *r, void *dst,

@@ -230,12 +230,17 @@ static void append_missing(const accel_comm_t *c, const ax_wait_t *wait,
                            char *text, size_t room)
 {
     char who[96], last[64];
-    int missing = 0;
+    int missing = 0, named[3] = {-1, -1, -1};
 
     for (int r = 0; r < c->local_size; r++) {
         if (!ax_awaits(c, wait, r))
             continue;
         int rank = ax_rank_late(c, r);
+        /* several may wait for the same one */
+        if (rank == named[0] || rank == named[1] || rank == named[2])
+            continue;
+        if (missing < 3)
+            named[missing] = rank;
         if (missing++ < 3)
             ax_append(text, room, "%s%s (last: %s)", missing > 1 ? ", " : "",
                       ax_who(c, rank, who, sizeof who),

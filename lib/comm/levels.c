@@ -104,6 +104,22 @@ static void share_out(const accel_comm_t *c, ax_levels_t *l)
     }
 }
 
+/* Where groups begin, if each one's ranks follow one another; their sizes. */
+static void count_members(const accel_comm_t *c, ax_levels_t *l)
+{
+    l->in_order = true;
+    for (int r = 0; r < c->local_size; r++) {
+        l->in_order = l->in_order && (r == 0 || l->group[r] >= l->group[r - 1]);
+        l->first[l->group[r] + 1]++;
+    }
+    l->least = c->local_size;
+    for (int g = 0; g < l->groups; g++) {
+        if (l->first[g + 1] < l->least)
+            l->least = l->first[g + 1];
+        l->first[g + 1] += l->first[g];
+    }
+}
+
 accel_status_t ax_levels_make(accel_comm_t *c, const ax_spot_t *place,
                               ax_seg_plan_t *plan)
 {
@@ -113,8 +129,11 @@ accel_status_t ax_levels_make(accel_comm_t *c, const ax_spot_t *place,
     if (l) {
         l->group = calloc(ranks, sizeof *l->group);
         l->carrier = calloc(ranks, sizeof *l->carrier);
+        l->first = calloc(ranks + 1, sizeof *l->first);
+        l->sent = calloc(ranks, sizeof *l->sent);
+        l->comes = calloc(ranks, sizeof *l->comes);
     }
-    if (!l || !l->group || !l->carrier) {
+    if (!l || !l->group || !l->carrier || !l->first || !l->sent || !l->comes) {
         ax_levels_free(l);
         return ax_fail(ACCEL_ERR_NOMEM, "comm: no memory for %zu ranks", ranks);
     }
@@ -126,6 +145,7 @@ accel_status_t ax_levels_make(accel_comm_t *c, const ax_spot_t *place,
     int first = 0;
     l->mine = l->group[c->local_rank];
     l->forced = !is_auto(c);
+    count_members(c, l);
     share_out(c, l);
     while (l->group[first] != l->mine)
         first++;
@@ -141,6 +161,9 @@ void ax_levels_free(ax_levels_t *l)
         return;
     free(l->group);
     free(l->carrier);
+    free(l->first);
+    free(l->sent);
+    free(l->comes);
     free(l);
 }
 
@@ -226,6 +249,42 @@ static accel_status_t time_barrier(accel_comm_t *c, bool by_groups,
     return st;
 }
 
+/* A rank of my group, or of the next one, at my place or about it. */
+static int partner(const accel_comm_t *c, bool across)
+{
+    const ax_levels_t *l = c->levels;
+    int group = (l->mine + across) % l->groups;
+    int at = c->local_rank;
+
+    do
+        at = (at + 1) % c->local_size;
+    while (l->group[at] != group);
+    return at;
+}
+
+#define BYTES (64u << 10)
+
+/* Seconds of a byte that another rank has just written, while all read. */
+static accel_status_t time_bytes(accel_comm_t *c, bool across, double *seconds)
+{
+    const char *its = ax_slot(c->seg, partner(c, across), 0);
+    char *own = ax_slot(c->seg, c->local_rank, 0);
+    accel_status_t st = ACCEL_OK;
+
+    *seconds = 1e9;
+    for (int i = 0; i < 4 && st == ACCEL_OK; i++) {
+        memset(own, i, BYTES);
+        if ((st = ax_node_barrier(c)) != ACCEL_OK)
+            break;
+        uint64_t began = ax_now_ns();
+        memcpy(ax_slot(c->seg, c->local_rank, 1), its, BYTES);
+        double took = (double)(ax_now_ns() - began + 1) * 1e-9 / BYTES;
+        *seconds = took < *seconds ? took : *seconds;
+        st = ax_node_barrier(c);
+    }
+    return st;
+}
+
 /* The slowest rank's counts for all, so that all choose alike. */
 static accel_status_t agree(accel_comm_t *c, double *mine, int count)
 {
@@ -241,6 +300,31 @@ static accel_status_t agree(accel_comm_t *c, double *mine, int count)
             mine[i] = its[i] > mine[i] ? its[i] : mine[i];
     }
     return ax_node_barrier(c); /* all have read it */
+}
+
+/* From which size on all-reduces go by groups. */
+static void report_sums(const accel_comm_t *c)
+{
+    const ax_levels_t *l = c->levels;
+    ax_reduction_t f32 = {.dtype = ACCEL_F32, .acc = ACCEL_F32, .element = 4};
+    char text[128];
+    size_t least = AX_SMALL / 4, most = (size_t)1 << 32, count = least;
+
+    while (count < most && !ax_chain_better(c, &f32, count))
+        count *= 2;
+    if (!l->in_order)
+        snprintf(text, sizeof text, "flat: groups are mixed in rank order");
+    else if (count == most)
+        snprintf(text, sizeof text, "flat");
+    else if (count == least)
+        snprintf(text, sizeof text, "by groups");
+    else
+        snprintf(text, sizeof text, "by groups from %zu bytes on", 4 * count);
+    if (l->near > 0)
+        ax_log(AX_LOG_REPORT,
+               "tuning: %.2f GB/s within a group, %.2f GB/s between two",
+               1e-9 / l->near, 1e-9 / l->far);
+    ax_log(AX_LOG_REPORT, "tuning: large all-reduces of f32 go %s", text);
 }
 
 static void report(const accel_comm_t *c)
@@ -270,22 +354,27 @@ static void report(const accel_comm_t *c)
                  l->flat * 1e6, l->copied * 1e6);
     ax_log(AX_LOG_REPORT, "tuning: ranks meet %s: %s",
            c->by_groups ? "by groups" : "flat", text);
+    report_sums(c);
 }
 
 accel_status_t ax_levels_start(accel_comm_t *c)
 {
     ax_levels_t *l = c->levels;
-    double times[2] = {0, 0};
+    double times[4] = {0};
     accel_status_t st = ACCEL_OK;
 
     /* who shares a core waits for the system, not for the memory */
     if (!l->forced && !c->seg->crowded) {
         if ((st = time_barrier(c, true, &times[1])) != ACCEL_OK ||
             (st = time_barrier(c, false, &times[0])) != ACCEL_OK ||
-            (st = agree(c, times, 2)) != ACCEL_OK)
+            (st = time_bytes(c, false, &times[2])) != ACCEL_OK ||
+            (st = time_bytes(c, true, &times[3])) != ACCEL_OK ||
+            (st = agree(c, times, 4)) != ACCEL_OK)
             return st;
         l->flat = times[0];
         l->copied = times[1];
+        l->near = times[2];
+        l->far = times[3];
     }
     ax_levels_use(c, l->forced || l->copied < l->flat);
     report(c);

@@ -3,6 +3,7 @@ lib_libaccel_core_la_SOURCES += \
 	lib/comm/alltoall.c \
 	lib/comm/args.c \
 	lib/comm/call.c \
+	lib/comm/chain.c \
 	lib/comm/cma.c \
 	lib/comm/cma_priv.h \
 	lib/comm/comm.c \
@@ -132,6 +133,7 @@ dist_man_MANS += man/accel_comm.3 man/accel_comm_allgatherv.3 \
 multi_tests += tests/multi/comm.bats tests/multi/collectives.bats
 cluster_tests += tests/cluster/comm.bats
 multi_tests += tests/multi/ways.bats tests/multi/pair.bats
+multi_tests += tests/multi/levels.bats
 check_PROGRAMS += tests/multi/mp_pair
 tests_multi_mp_pair_SOURCES = tests/multi/mp_pair.c tests/multi/mp_start.h
 tests_multi_mp_pair_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests

@@ -232,6 +232,77 @@ static void note_buffers(accel_comm_t *c, const struct reduce_run *run)
     ax_heap_note(c, AX_COMES, run->recv, gets_result(c, run) ? run->bytes : 0);
 }
 
+/* ---- the same by groups: chain.c -------------------------------------------
+ */
+
+/* Slots full of what is sent, which become results where they lie. */
+static void copy_slot(const accel_comm_t *c, const struct reduce_run *run,
+                      uint64_t index, bool take)
+{
+    size_t element = run->how.element, most = c->seg->slot_bytes / element;
+    size_t first = (size_t)index * most;
+    size_t n = run->count - first < most ? run->count - first : most;
+    char *slot = ax_slot(c->seg, c->local_rank, c->turn + index);
+
+    if (take)
+        memcpy(run->recv + first * element, slot, n * element);
+    else
+        memcpy(slot, run->send + first * element, n * element);
+}
+
+static accel_status_t chain_slots(accel_comm_t *c, const struct reduce_run *run)
+{
+    size_t most = c->seg->slot_bytes / run->how.element;
+    size_t slots = (run->count + most - 1) / most;
+    ax_levels_t *l = c->levels;
+    accel_status_t st = ACCEL_OK;
+
+    for (size_t i = 0; i < slots && st == ACCEL_OK; i++) {
+        size_t left = run->count - i * most;
+        for (int r = 0; r < c->local_size; r++)
+            l->sent[r] = l->comes[r] = ax_slot(c->seg, r, c->turn + i);
+        st = ax_chain_allreduce(c, &run->how, left < most ? left : most);
+        if (st == ACCEL_OK && i + 1 < slots)
+            copy_slot(c, run, i + 1, false);
+        if (st == ACCEL_OK)
+            st = ax_node_barrier(c);
+        if (st == ACCEL_OK && gets_result(c, run))
+            copy_slot(c, run, i, true);
+    }
+    c->turn += slots - 1;
+    return st;
+}
+
+static accel_status_t reduce_by_groups(accel_comm_t *c,
+                                       const struct reduce_run *run)
+{
+    ax_levels_t *l = c->levels;
+    accel_status_t st;
+
+    c->turn++;
+    if (!ax_has_named(c))
+        copy_slot(c, run, 0, false);
+    if ((st = ax_enter(c, ACCEL_OK)) != ACCEL_OK)
+        return st;
+    if (run->root < 0 && ax_all_named(c, AX_SENT) &&
+        ax_all_named(c, AX_COMES)) {
+        for (int r = 0; r < c->local_size; r++) {
+            l->sent[r] = ax_heap_of(c, r, AX_SENT);
+            l->comes[r] = ax_heap_of(c, r, AX_COMES);
+        }
+        st = ax_chain_allreduce(c, &run->how, run->count);
+        return st == ACCEL_OK ? ax_node_barrier(c) : st;
+    }
+    if (ax_has_named(c))
+        copy_slot(c, run, 0, false);
+    if (c->any_named && (st = ax_node_barrier(c)) != ACCEL_OK)
+        return st;
+    return chain_slots(c, run);
+}
+
+/* ---- flat ------------------------------------------------------------------
+ */
+
 /*
  * One barrier for each piece: before it I give one, after it I reduce my
  * slice of that one and take the one before. A half of a slot is written
@@ -249,6 +320,8 @@ static accel_status_t reduce_piped(accel_comm_t *c, struct reduce_run *run,
     if (pieces == 0)
         return ax_enter(c, mine);
     note_buffers(c, run);
+    if (ax_chain_better(c, &run->how, run->count))
+        return reduce_by_groups(c, run);
     for (size_t i = 0; i <= pieces && st == ACCEL_OK && !done; i++) {
         struct piece p = piece_at(c, run, before, i < pieces ? i : 0);
         if (i < pieces && (i ? !ax_all_named(c, AX_SENT) : !ax_has_named(c)))

@@ -32,6 +32,8 @@ bool ax_awaits(const accel_comm_t *c, const ax_wait_t *wait, int local)
 
     if (wait->entered || wait->arrived)
         return !ax_has_come(line, wait) || ax_levels_owes(c, wait, local);
+    if (wait->chain)
+        return ax_chain_awaits(c, wait->chain, local);
     if (wait->ranks)
         return ax_pairs_await(c, wait, ax_rank_here(c, local));
     if (wait->released && local == 0)
@@ -45,6 +47,8 @@ static bool lacks(const accel_comm_t *c, const ax_wait_t *wait, int local)
 {
     if (wait->entered || wait->arrived)
         return !ax_has_come(c->seen[local], wait);
+    if (wait->chain)
+        return ax_chain_stands(c, wait->chain);
     return ax_awaits(c, wait, local);
 }
 
@@ -204,6 +208,19 @@ accel_status_t ax_wait_more(accel_comm_t *c, ax_wait_t *wait)
     return nap(c, wait);
 }
 
+void ax_say_for_whom(const accel_comm_t *c, const ax_wait_t *wait, bool over)
+{
+    _Atomic int32_t *to = &ax_line(c->seg, c->local_rank)->rail;
+    int32_t who = 0;
+
+    if (!c->levels || !wait->nap_ns)
+        return;
+    for (int r = 0; r < c->local_size && !over && !who; r++)
+        if (r != c->local_rank && ax_awaits(c, wait, r))
+            who = 1 + ax_rank_here(c, r);
+    atomic_store_explicit(to, who, memory_order_release);
+}
+
 /* Not there yet: waits for all that `wait` names. */
 static accel_status_t wait_for_all(accel_comm_t *c, ax_wait_t *wait)
 {
@@ -212,9 +229,11 @@ static accel_status_t wait_for_all(accel_comm_t *c, ax_wait_t *wait)
     ax_levels_carry(c, wait);
     for (int r = 0; r < c->local_size && st == ACCEL_OK; r++)
         while (st == ACCEL_OK && lacks(c, wait, r)) {
+            ax_say_for_whom(c, wait, false);
             st = ax_wait_more(c, wait);
             ax_levels_carry(c, wait);
         }
+    ax_say_for_whom(c, wait, true);
     return st;
 }
 

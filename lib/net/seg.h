@@ -66,11 +66,12 @@ typedef struct ax_line {
     ax_card_t card[2];                              /* even and odd numbers */
     _Alignas(AX_SEG_LINE) _Atomic uint64_t arrived; /* barriers entered */
     _Atomic uint32_t left; /* closed its communicator in good order */
-    _Atomic int32_t rail;  /* 1 + the rank of another node that it waits for */
+    _Atomic int32_t rail;  /* 1 + the rank that it waits for in an exchange */
     _Atomic uint32_t pair; /* kind of the message that it is busy with, or 0 */
     _Atomic uint32_t beat; /* goes on while it waits */
     _Atomic int32_t cma;   /* why it could not move all: lib/comm/cma.c */
     _Alignas(AX_SEG_LINE) _Atomic uint64_t released; /* local rank 0 only */
+    _Atomic uint64_t chained; /* elements added, from group to group */
     _Alignas(AX_SEG_LINE) char text[2][AX_SEG_TEXT]; /* of cards with errors */
     uint64_t cpus[AX_SEG_CPUS / 64];                 /* that it may run on */
 } ax_line_t;

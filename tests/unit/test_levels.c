@@ -164,7 +164,7 @@ static void choice(rank_of_t *me)
     l->forced = false;
     me->comm->seg->crowded = false;
     CHECK(ax_levels_start(me->comm) == ACCEL_OK);
-    CHECK(l->flat > 0 && l->copied > 0);
+    CHECK(l->flat > 0 && l->copied > 0 && l->near > 0 && l->far > 0);
     CHECK(me->comm->by_groups == (l->copied < l->flat));
     bool chosen = me->comm->by_groups;
     int32_t sum = chosen;
@@ -182,6 +182,166 @@ static void all_choose_alike(void **state)
 
     (void)state;
     run_world(&w);
+}
+
+/* ---- large sums -------------------------------------------------------------
+ */
+
+static const accel_dtype_t types[] = {
+    ACCEL_F64, ACCEL_F32, ACCEL_F16, ACCEL_BF16, ACCEL_I8,  ACCEL_U8,
+    ACCEL_I16, ACCEL_U16, ACCEL_I32, ACCEL_U32,  ACCEL_I64, ACCEL_U64};
+
+/* Any bits, NaNs and infinities among them; half of the floats are such that
+ * the order of adding shows. */
+static void noise(rank_of_t *me, char *at, size_t count, accel_dtype_t t)
+{
+    size_t bytes = count * accel_dtype_size(t);
+
+    for (size_t i = 0; i < bytes; i += 8) {
+        uint64_t h = ax_hash(&i, sizeof i, (uint64_t)me->rank + bytes);
+        memcpy(at + i, &h, bytes - i < 8 ? bytes - i : 8);
+    }
+    for (size_t i = 0; i < count && (t == ACCEL_F32 || t == ACCEL_BF16); i++) {
+        uint64_t h = ax_hash(&i, sizeof i, (uint64_t)me->rank);
+        float x = ldexpf((float)(int16_t)(h >> 48), (int)(h % 12));
+        uint32_t bits;
+        memcpy(&bits, &x, sizeof bits);
+        if (i % 2 && t == ACCEL_F32)
+            memcpy(at + 4 * i, &bits, 4);
+        else if (i % 2)
+            memcpy(at + 2 * i, (char *)&bits + 2, 2);
+    }
+}
+
+struct bits_case {
+    accel_dtype_t t;
+    accel_op_t op;
+    size_t count;
+    size_t form; /* private, in the heap, from there to another place there */
+};
+
+static bool goes_by_groups(const accel_comm_t *c, const struct bits_case *b)
+{
+    size_t bytes = b->count * accel_dtype_size(b->t);
+    bool wide = b->t == ACCEL_F16 || b->t == ACCEL_BF16;
+    const ax_levels_t *l = c->levels;
+
+    for (int g = 0; wide && g + 1 < l->groups; g++)
+        if (l->first[g + 1] - l->first[g] < 2)
+            return false;
+    return bytes * (size_t)c->local_size > AX_SMALL;
+}
+
+#define HEAP 800000
+
+/* The same sum both ways. */
+static void same_bits(rank_of_t *me, const struct bits_case *b, char *heap)
+{
+    accel_comm_t *c = me->comm;
+    size_t bytes = b->count * accel_dtype_size(b->t);
+    char *flat = malloc(bytes + 1), *own = malloc(bytes + 1);
+    char *data = b->form ? heap : own;
+    char *result = b->form == 2 ? heap + HEAP / 2 : data;
+    uint64_t before = c->chained;
+
+    CHECK(flat && own);
+    c->levels->in_order = false;
+    noise(me, flat, b->count, b->t);
+    CHECK(accel_comm_allreduce(c, flat, flat, b->count, b->t, b->op) ==
+          ACCEL_OK);
+    CHECK(c->chained == before);
+    c->levels->in_order = true;
+    noise(me, data, b->count, b->t);
+    CHECK(accel_comm_allreduce(c, data, result, b->count, b->t, b->op) ==
+          ACCEL_OK);
+    CHECK(c->chained == before + (goes_by_groups(c, b) ? b->count : 0));
+    if (memcmp(flat, result, bytes) != 0)
+        fprintf(stderr, "%s x %zu op %d form %zu\n", accel_dtype_name(b->t),
+                b->count, b->op, b->form);
+    CHECK(memcmp(flat, result, bytes) == 0);
+    if (result != data) {
+        noise(me, own, b->count, b->t);
+        CHECK(memcmp(own, data, bytes) == 0); /* what was sent is as it was */
+    }
+    free(flat);
+    free(own);
+}
+
+/* Bytes around what changes: a line, a chunk, a slot. */
+static const size_t sizes[] = {4096, 16384, 65536, 131072, 300000};
+
+static void all_bits_are_the_same(rank_of_t *me)
+{
+    const size_t step = *(const size_t *)me->world->arg;
+    void *heap;
+    size_t number = 0;
+
+    CHECK(accel_alloc(me->comm, HEAP, &heap) == ACCEL_OK);
+    for (size_t t = 0; t < ARRAY_SIZE(types); t++)
+        for (int op = 0; op <= ACCEL_PROD; op++)
+            for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+                size_t e = accel_dtype_size(types[t]);
+                struct bits_case b = {types[t], (accel_op_t)op,
+                                      sizes[i] / e + number % 3 - 1,
+                                      number / 3 % 3};
+                if (op == ACCEL_AVG && t > 3)
+                    continue;
+                if (number++ % step == 0)
+                    same_bits(me, &b, (char *)heap + number % 4 * e);
+            }
+    CHECK(accel_free(me->comm, heap) == ACCEL_OK);
+}
+
+/* Groups that follow one another, even and uneven. */
+static void bits_are_those_of_the_flat_way(void **state)
+{
+    static const struct {
+        int size;
+        const char *spec;
+        size_t step; /* every so many of the cases */
+    } of[] = {{4, "groups=aabb", 1},      {3, "groups=aab", 5},
+              {3, "groups=abb", 5},       {5, "groups=aabbb", 3},
+              {6, "groups=aabbcc", 5},    {7, "groups=aaaabbc", 7},
+              {9, "groups=aabbbccdd", 7}, {4, "groups=aaab", 5}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(of); i++) {
+        struct world w = {.size = of[i].size,
+                          .spec = of[i].spec,
+                          .arg = &of[i].step,
+                          .run = all_bits_are_the_same};
+        run_world(&w);
+    }
+}
+
+/* What is measured is what costs: the model follows. */
+static void large_sums_go_where_it_is_quicker(void **state)
+{
+    static const struct {
+        int ranks, groups;
+        double near, far; /* ns a byte */
+        double bytes;
+        bool wide, better;
+    } of[] = {{48, 2, 0.1, 0.3, 1 << 20, false, true},
+              {48, 2, 0.1, 0.3, 1 << 20, true, true},
+              {48, 2, 0.1, 0.3, 1 << 12, false, false}, /* too short to fill */
+              {48, 2, 0.1, 0.1, 1 << 26, false, false}, /* nothing is far */
+              {4, 2, 0.1, 0.11, 1 << 26, false, false},
+              {4, 2, 0.1, 0.4, 1 << 26, true, false}, /* sums twice as long */
+              {192, 8, 0.1, 0.3, 1 << 24, false, true}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(of); i++) {
+        ax_levels_t l = {.groups = of[i].groups,
+                         .least = of[i].ranks / of[i].groups,
+                         .near = of[i].near * 1e-9,
+                         .far = of[i].far * 1e-9,
+                         .flat = 1e-6};
+        bool better = ax_chain_time(&l, of[i].ranks, of[i].bytes, of[i].wide) <
+                      ax_chain_flat_time(&l, of[i].ranks, of[i].bytes);
+        if (better != of[i].better)
+            fail_msg("case %zu", i);
+    }
 }
 
 /* ---- who is named -----------------------------------------------------------
@@ -245,6 +405,38 @@ static void who_does_not_copy_is_named(void **state)
     run_world(&w);
 }
 
+/* Rank 1 has come to the sum, but adds nothing; all others wait for it, some
+ * through one another. */
+static void one_does_not_add(rank_of_t *me)
+{
+    static float x[6][50000];
+    accel_comm_t *c = me->comm;
+    const char *text = accel_last_error()->text;
+
+    if (me->rank == 1) {
+        c->call = (ax_call_t){.kind = AX_CALL_ALLREDUCE,
+                              .count = 50000,
+                              .dtype = ACCEL_F32,
+                              .op = ACCEL_SUM};
+        CHECK(ax_enter(c, ACCEL_OK) == ACCEL_OK);
+    } else {
+        CHECK(accel_comm_allreduce(c, x[me->rank], x[me->rank], 50000,
+                                   ACCEL_F32, ACCEL_SUM) == ACCEL_ERR_TIMEOUT);
+        CHECK(strstr(text, "in all-reduce #2 for rank 1 on ") != NULL);
+        CHECK(strstr(text, ", rank ") == NULL);
+    }
+    pthread_barrier_wait(&me->world->barrier);
+}
+
+static void who_does_not_add_is_named(void **state)
+{
+    struct world w = {
+        .size = 6, .spec = "timeout=1,groups=aabbcc", .run = one_does_not_add};
+
+    (void)state;
+    run_world(&w);
+}
+
 /* What one calls differs: all learn it, in each group. */
 static void calls_differ(rank_of_t *me)
 {
@@ -294,8 +486,11 @@ int main(void)
         cmocka_unit_test(results_are_right),
         cmocka_unit_test(both_forms_follow_one_another),
         cmocka_unit_test(all_choose_alike),
+        cmocka_unit_test(bits_are_those_of_the_flat_way),
+        cmocka_unit_test(large_sums_go_where_it_is_quicker),
         cmocka_unit_test(late_ones_are_named_and_no_others),
         cmocka_unit_test(who_does_not_copy_is_named),
+        cmocka_unit_test(who_does_not_add_is_named),
         cmocka_unit_test(misfits_are_told_to_all),
     };
 
