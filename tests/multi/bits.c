@@ -95,6 +95,52 @@ static void to_a_root(const char *send, const char *want, accel_dtype_t t,
     free(got);
 }
 
+static void is_same(const void *got, const void *want, size_t bytes,
+                    const char *what)
+{
+    need(memcmp(got, want, bytes) == 0, what);
+}
+
+/* Each way that buffers can lie in the heap, and again: no run differs. */
+static void from_heap(const char *send, const char *want, accel_dtype_t t,
+                      accel_op_t op)
+{
+    size_t e = accel_dtype_size(t), all = MANY * e;
+    size_t size = (size_t)accel_comm_size(comm);
+    size_t rank = (size_t)accel_comm_rank(comm), part = MANY / size;
+    char *own = room(all), *const none = NULL;
+    int root = (int)size / 2;
+    bool get_it = (int)rank == root;
+    void *a, *b;
+
+    need(accel_alloc(comm, all, &a) == ACCEL_OK, "accel_alloc");
+    need(accel_alloc(comm, all, &b) == ACCEL_OK, "accel_alloc");
+    memcpy(a, send, all);
+    for (int again = 0; again < 2; again++) {
+        sum(a, b, MANY, t, op, again);
+        is_same(b, want, all, "from heap to heap: other bits");
+        sum(a, own, MANY, t, op, again);
+        is_same(own, want, all, "from the heap: other bits");
+        sum(send, b, MANY, t, op, again);
+        is_same(b, want, all, "to the heap: other bits");
+        sum(rank % 2 ? a : send, rank % 2 ? own : b, MANY, t, op, again);
+        is_same(rank % 2 ? own : b, want, all, "half in the heap: other bits");
+    }
+    need(accel_comm_reduce(comm, a, get_it ? b : none, MANY, t, op, root) ==
+             ACCEL_OK,
+         "reduce");
+    need(!get_it || memcmp(b, want, all) == 0, "reduce: other bits");
+    need(accel_comm_reduce_scatter(comm, a, b, part, t, op) == ACCEL_OK,
+         "reduce-scatter");
+    is_same(b, want + rank * part * e, part * e, "reduce-scatter: other bits");
+    need(accel_comm_reduce_scatter(comm, a, a, part, t, op) == ACCEL_OK,
+         "reduce-scatter");
+    is_same(a, want + rank * part * e, part * e, "in place: other bits");
+    need(accel_free(comm, a) == ACCEL_OK, "accel_free");
+    need(accel_free(comm, b) == ACCEL_OK, "accel_free");
+    free(own);
+}
+
 static uint64_t try_type(accel_dtype_t t, accel_op_t op, uint64_t seed)
 {
     size_t e = accel_dtype_size(t);
@@ -110,6 +156,7 @@ static uint64_t try_type(accel_dtype_t t, accel_op_t op, uint64_t seed)
     need(accel_free(comm, heap) == ACCEL_OK, "accel_free");
     in_pieces(send, want, t, op);
     to_a_root(send, want, t, op);
+    from_heap(send, want, t, op);
     seed = ax_hash(want, MANY * e, seed);
     free(send);
     free(want);

@@ -1,7 +1,7 @@
 /*
  * The bits of sums of any numbers, NaN and subnormals among them: the same on
- * all ranks, whole and in pieces, from the heap and from private memory,
- * started and called. Exits with a message where they are not.
+ * all ranks, whole and in pieces, wherever in the heap or in private memory,
+ * started and called, once and again. Exits with a message where they are not.
  */
 #ifndef BITS_H
 #define BITS_H

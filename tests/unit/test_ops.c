@@ -436,6 +436,121 @@ static void wrong_arguments_are_told(void **state)
     everywhere(&w);
 }
 
+/* ---- overlaps ---------------------------------------------------------------
+ *
+ * One buffer slides along the other. What the manual says of each operation: it
+ * works in place, or the two must be apart.
+ */
+
+#define SLIDE_N 2 /* elements of a part */
+#define SLIDE_ROOT 1
+#define SLIDE_ALL (RANKS * SLIDE_N)
+
+/* Elements that a rank sends and that come, and where in place the latter lie,
+ * from the former on. */
+typedef struct slide {
+    int sends, comes, in_place;
+} slide_t;
+
+static slide_t slide_of(kind_t kind, int rank)
+{
+    bool root = rank == SLIDE_ROOT;
+    int part = SLIDE_N, all = SLIDE_ALL, own = rank * SLIDE_N;
+
+    switch (kind) {
+    case ALLREDUCE:
+        return (slide_t){part, part, 0};
+    case REDUCE:
+        return (slide_t){part, root ? part : 0, 0};
+    case RSCATTER:
+    case RSCATTERV:
+        return (slide_t){all, part, 0};
+    case ALLGATHER:
+    case ALLGATHERV:
+        return (slide_t){part, all, -own};
+    case GATHER:
+    case GATHERV:
+        return (slide_t){part, root ? all : 0, -own};
+    case SCATTER:
+    case SCATTERV:
+        return (slide_t){root ? all : 0, part, own};
+    case ALLTOALL:
+    case ALLTOALLV:
+        return (slide_t){all, all, 0};
+    default:
+        return (slide_t){0, 0, 0};
+    }
+}
+
+static bool is_refused(kind_t kind, int rank, int by)
+{
+    slide_t s = slide_of(kind, rank);
+
+    return s.sends && s.comes && by < s.sends && by + s.comes > 0 &&
+           by != s.in_place;
+}
+
+static void slide_each(rank_of_t *me)
+{
+    for (int k = BROADCAST + 1; k < SPLIT; k++) {
+        bool rooted = k == REDUCE || k == GATHER || k == GATHERV ||
+                      k == SCATTER || k == SCATTERV;
+        call_t call = {(kind_t)k, SLIDE_N, ACCEL_F64,
+                       rooted ? SLIDE_ROOT : ACCEL_SUM};
+        for (int by = -SLIDE_ALL - 1; k != BYTES && by <= SLIDE_ALL; by++) {
+            double memory[3 * SLIDE_ALL + 2], before[3 * SLIDE_ALL + 2];
+            bool refused = false;
+            for (int r = 0; r < RANKS; r++)
+                refused = refused || is_refused((kind_t)k, r, by);
+            for (int i = 0; i < 3 * SLIDE_ALL + 2; i++)
+                memory[i] = before[i] = i;
+            double *send = memory + SLIDE_ALL + 1;
+            accel_status_t st = make_call(me->comm, &call, send, send + by);
+            if (st != (refused ? ACCEL_ERR_ARG : ACCEL_OK)) {
+                fprintf(stderr, "call %d, by %d: %s\n", k, by,
+                        accel_status_name(st));
+                CHECK(false);
+            }
+            CHECK(!refused || strstr(accel_last_error()->text, "overlap") ||
+                  strstr(accel_last_error()->text, "in place"));
+            CHECK(!refused || memcmp(memory, before, sizeof memory) == 0);
+        }
+    }
+}
+
+static void overlaps_are_refused(void **state)
+{
+    struct world w = {.size = RANKS, .run = slide_each};
+
+    (void)state;
+    everywhere(&w);
+}
+
+/* The same element may go to several ranks. */
+static void send_one_to_all(rank_of_t *me)
+{
+    const size_t ones[4] = {1, 1, 1, 1}, same[4] = {2, 2, 2, 2};
+    accel_parts_t to = {.counts = ones, .places = same, .mine = 1};
+    accel_parts_t from = {.counts = ones};
+    int send[3] = {0, 0, 10 + me->rank}, recv[4] = {0};
+
+    CHECK(accel_comm_alltoallv(me->comm, send, &to, recv, &from, ACCEL_I32) ==
+          ACCEL_OK);
+    for (int r = 0; r < 4; r++)
+        CHECK(recv[r] == 10 + r);
+    CHECK(accel_comm_scatterv(me->comm, send, recv, &to, ACCEL_I32, 2) ==
+          ACCEL_OK);
+    CHECK(recv[0] == 12);
+}
+
+static void parts_that_are_sent_may_overlap(void **state)
+{
+    struct world w = {.size = 4, .run = send_one_to_all};
+
+    (void)state;
+    everywhere(&w);
+}
+
 /* ---- case 56: nothing at all ------------------------------------------------
  */
 
@@ -452,6 +567,12 @@ static void nothing(rank_of_t *me)
         if (k != BYTES) /* it always gives something to free */
             CHECK(make_call(c, &call, NULL, NULL) == ACCEL_OK);
     }
+    void *all = NULL;
+    size_t *at = NULL;
+    CHECK(accel_comm_allgather_bytes(c, NULL, 0, &all, &at) == ACCEL_OK);
+    CHECK(all && at && at[4] == 0);
+    free(all);
+    free(at);
     CHECK(accel_comm_gatherv(c, NULL, NULL, &p, ACCEL_I32, 3) == ACCEL_OK);
     for (int i = 0; i < 8; i++)
         recv[i] = 77;
@@ -641,6 +762,8 @@ int main(void)
         cmocka_unit_test(a_second_thread_is_refused),
         cmocka_unit_test(sizes_that_do_not_fit_are_told),
         cmocka_unit_test(wrong_arguments_are_told),
+        cmocka_unit_test(overlaps_are_refused),
+        cmocka_unit_test(parts_that_are_sent_may_overlap),
         cmocka_unit_test(counts_of_zero_are_fine),
         cmocka_unit_test(chunks_cover_long_parts),
         cmocka_unit_test(tables_hold_long_parts),
