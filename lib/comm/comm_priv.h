@@ -68,6 +68,11 @@ typedef struct ax_block {
 typedef struct ax_inter ax_inter_t;
 typedef struct ax_pairs ax_pairs_t;
 
+/* Where a rank runs, or -1 when that is no single place. */
+typedef struct ax_spot {
+    int32_t package, cache;
+} ax_spot_t;
+
 /* Groups of the node's ranks (levels.c). */
 typedef struct ax_levels ax_levels_t;
 typedef struct ax_chain ax_chain_t; /* chain.c */
@@ -103,6 +108,7 @@ struct accel_comm {
     size_t *part_at;    /* for each rank, and one more */
     ax_seg_t *seg;
     ax_line_t **seen;     /* where I see each rank's line: it, or a copy */
+    ax_spot_t spot;       /* of this rank */
     ax_levels_t *levels;  /* when ranks are in groups */
     bool by_groups;       /* others' lines are copied into my group */
     ax_beat_t *beats;     /* of each rank of the node, as seen last */
@@ -355,15 +361,12 @@ typedef struct ax_reduction {
 /* ---- levels.c ---------------------------------------------------------------
  */
 
-/* Where a rank runs, or -1 when that is no single place. */
-typedef struct ax_spot {
-    int32_t package, cache;
-} ax_spot_t;
-
 struct ax_levels {
     int groups, mine;
-    int *group;           /* of each local rank */
-    int *carrier;         /* who copies its line to my group; -1: it is in it */
+    int *group;   /* of each local rank */
+    int *carrier; /* who copies its line to my group; -1: it is in it */
+    int *duties;  /* the ranks whose lines I copy */
+    int nduties;
     bool in_order;        /* each group's ranks follow one another, */
     int *first;           /* and begin here; [groups]: all ranks */
     int least;            /* ranks of the smallest group */
@@ -373,8 +376,9 @@ struct ax_levels {
     double flat, copied; /* seconds of a barrier, the slowest rank's */
 };
 
-/* This rank's, from the setting "groups" or from its binding. */
-accel_status_t ax_levels_place(const accel_comm_t *c, ax_spot_t *mine);
+/* Finds c->spot by the setting "groups", or by the binding; a part's is that
+ * of its parent, as looking takes a while. */
+accel_status_t ax_levels_place(accel_comm_t *c, const accel_comm_t *parent);
 
 /* Puts ranks into groups, numbered as they come: how many there are; 0 when
  * going by groups serves nothing. `place` and `group` of each rank. */

@@ -40,17 +40,21 @@ static bool is_auto(const accel_comm_t *c)
     return strcmp(ax_settings_str(c->settings, "groups"), "auto") == 0;
 }
 
-accel_status_t ax_levels_place(const accel_comm_t *c, ax_spot_t *mine)
+accel_status_t ax_levels_place(accel_comm_t *c, const accel_comm_t *parent)
 {
     const char *groups = ax_settings_str(c->settings, "groups");
     int package = -1, cache = -1;
 
-    *mine = (ax_spot_t){-1, -1};
-    if (strcmp(groups, "none") == 0)
+    c->spot = (ax_spot_t){-1, -1};
+    if (c->local_size == 1 || strcmp(groups, "none") == 0)
         return ACCEL_OK;
+    if (is_auto(c) && parent) {
+        c->spot = parent->spot;
+        return ACCEL_OK;
+    }
     if (is_auto(c)) {
         ax_topo_place(&package, &cache);
-        *mine = (ax_spot_t){package, cache};
+        c->spot = (ax_spot_t){package, cache};
         return ACCEL_OK;
     }
     if (!is_list(groups))
@@ -58,7 +62,7 @@ accel_status_t ax_levels_place(const accel_comm_t *c, ax_spot_t *mine)
                        "comm: groups=%.64s: want auto, none or a letter (a to "
                        "z) for each rank of a node",
                        groups);
-    mine->package = groups[(size_t)c->local_rank % strlen(groups)];
+    c->spot.package = groups[(size_t)c->local_rank % strlen(groups)];
     return ACCEL_OK;
 }
 
@@ -101,6 +105,8 @@ static void share_out(const accel_comm_t *c, ax_levels_t *l)
         while (l->group[next % c->local_size] != l->mine)
             next++;
         l->carrier[r] = next++ % c->local_size;
+        if (l->carrier[r] == c->local_rank)
+            l->duties[l->nduties++] = r;
     }
 }
 
@@ -129,11 +135,13 @@ accel_status_t ax_levels_make(accel_comm_t *c, const ax_spot_t *place,
     if (l) {
         l->group = calloc(ranks, sizeof *l->group);
         l->carrier = calloc(ranks, sizeof *l->carrier);
+        l->duties = calloc(ranks, sizeof *l->duties);
         l->first = calloc(ranks + 1, sizeof *l->first);
         l->sent = calloc(ranks, sizeof *l->sent);
         l->comes = calloc(ranks, sizeof *l->comes);
     }
-    if (!l || !l->group || !l->carrier || !l->first || !l->sent || !l->comes) {
+    if (!l || !l->group || !l->carrier || !l->duties || !l->first || !l->sent ||
+        !l->comes) {
         ax_levels_free(l);
         return ax_fail(ACCEL_ERR_NOMEM, "comm: no memory for %zu ranks", ranks);
     }
@@ -161,6 +169,7 @@ void ax_levels_free(ax_levels_t *l)
         return;
     free(l->group);
     free(l->carrier);
+    free(l->duties);
     free(l->first);
     free(l->sent);
     free(l->comes);
@@ -195,11 +204,10 @@ void ax_levels_carry_now(accel_comm_t *c, const ax_wait_t *wait)
     uint64_t seq = wait->entered;
     bool news = wait->tries == 0; /* mine, for those that copy my line */
 
-    for (int r = 0; r < c->local_size; r++) {
-        const ax_line_t *line = ax_line(c->seg, r);
-        ax_line_t *copy = c->seen[r];
-        if (l->carrier[r] != c->local_rank || ax_has_come(copy, wait) ||
-            !ax_has_come(line, wait))
+    for (int i = 0; i < l->nduties; i++) {
+        const ax_line_t *line = ax_line(c->seg, l->duties[i]);
+        ax_line_t *copy = c->seen[l->duties[i]];
+        if (ax_has_come(copy, wait) || !ax_has_come(line, wait))
             continue;
         if (seq)
             copy_card(&line->card[seq & 1], &copy->card[seq & 1], seq);
@@ -327,14 +335,11 @@ static void report_sums(const accel_comm_t *c)
     ax_log(AX_LOG_REPORT, "tuning: large all-reduces of f32 go %s", text);
 }
 
-static void report(const accel_comm_t *c)
+static void report_groups(const accel_comm_t *c, ax_level_t level)
 {
     const ax_levels_t *l = c->levels;
     char text[AX_SEG_TEXT] = "";
 
-    if (c->rank != 0 ||
-        strcmp(ax_settings_str(c->settings, "debug"), "tuning") != 0)
-        return;
     for (int g = 0; g < l->groups; g++) {
         bool flags[AX_RANKS_SHOWN] = {false};
         for (int r = 0; r < c->local_size; r++)
@@ -343,17 +348,31 @@ static void report(const accel_comm_t *c)
         ax_append(text, sizeof text, "%s", g ? "; " : "");
         ax_append_ranks(text, sizeof text, flags, AX_RANKS_SHOWN);
     }
-    ax_log(AX_LOG_REPORT, "tuning: %d groups of ranks on this node: %s",
-           l->groups, text);
+    ax_log(level, "%s: %d groups of ranks on this node: %s",
+           level == AX_LOG_REPORT ? "tuning" : "comm", l->groups, text);
+}
+
+static void report(const accel_comm_t *c)
+{
+    const ax_levels_t *l = c->levels;
+    char why[128];
+
+    if (c->rank != 0 ||
+        strcmp(ax_settings_str(c->settings, "debug"), "tuning") != 0) {
+        if (ax_is_leader(c))
+            report_groups(c, AX_LOG_INFO);
+        return;
+    }
+    report_groups(c, AX_LOG_REPORT);
     if (l->forced)
-        snprintf(text, sizeof text, "the setting groups says so");
+        snprintf(why, sizeof why, "the setting groups says so");
     else if (c->seg->crowded)
-        snprintf(text, sizeof text, "ranks are more than their CPUs");
+        snprintf(why, sizeof why, "ranks are more than their CPUs");
     else
-        snprintf(text, sizeof text, "a barrier takes %.2f us flat, %.2f us so",
+        snprintf(why, sizeof why, "a barrier takes %.2f us flat, %.2f us so",
                  l->flat * 1e6, l->copied * 1e6);
     ax_log(AX_LOG_REPORT, "tuning: ranks meet %s: %s",
-           c->by_groups ? "by groups" : "flat", text);
+           c->by_groups ? "by groups" : "flat", why);
     report_sums(c);
 }
 

@@ -47,8 +47,9 @@ static accel_status_t prepare(ax_opening_t *o, struct record *record)
         st = ax_seg_make(c->local_rank, c->local_size, &o->seg);
     if (st == ACCEL_OK)
         st = ax_meet_listen(ax_is_leader(c), &record->point, &o->listen_fd);
-    if (st == ACCEL_OK && c->local_size > 1)
-        st = ax_levels_place(c, &record->place);
+    if (st == ACCEL_OK)
+        st = ax_levels_place(c, o->parent);
+    record->place = c->spot;
     if (st == ACCEL_OK && c->nodes > 1)
         st =
             ax_inter_open(c, record->data, sizeof record->data, &record->bytes);

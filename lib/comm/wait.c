@@ -254,13 +254,30 @@ static accel_status_t enter_slowly(accel_comm_t *c)
     return st == ACCEL_OK ? come_through(c, wait.nap_ns > 0) : st;
 }
 
+/* The same when others' cards are copied into my group. */
+static accel_status_t enter_by_groups(accel_comm_t *c, unsigned looks)
+{
+    ax_wait_t wait = {.entered = c->call.seq};
+    int r = 0;
+
+    for (unsigned i = 0; i < looks; i++) {
+        ax_levels_carry(c, &wait);
+        wait.tries = 1; /* mine has been told of */
+        while (r < c->local_size && ax_has_come(c->seen[r], &wait))
+            r++;
+        if (r == c->local_size)
+            return come_through(c, false);
+    }
+    return enter_slowly(c);
+}
+
 accel_status_t ax_node_entered(accel_comm_t *c)
 {
     uint64_t seq = c->call.seq;
     unsigned looks = c->seg->crowded || c->inter ? 1 : LOOKS;
 
     if (c->by_groups)
-        return enter_slowly(c);
+        return enter_by_groups(c, looks);
     for (int r = 0; r < c->local_size; r++) {
         const ax_card_t *its = &c->seen[r]->card[seq & 1];
         for (unsigned i = 0;

@@ -127,6 +127,9 @@ static bool load_caches(hwloc_topology_t *out)
     if (hwloc_topology_init(&hw) != 0)
         return false;
     hwloc_topology_set_flags(hw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
+    /* It would run on each processor in turn, to ask what Linux has told. */
+    hwloc_topology_set_components(hw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST,
+                                  "x86");
     hwloc_topology_set_all_types_filter(hw, HWLOC_TYPE_FILTER_KEEP_NONE);
     hwloc_topology_set_type_filter(hw, HWLOC_OBJ_PACKAGE,
                                    HWLOC_TYPE_FILTER_KEEP_ALL);
