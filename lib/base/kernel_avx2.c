@@ -42,6 +42,36 @@ LANE hf32 narrow_f64(vf64 v)
     return (hf32)_mm256_cvtpd_ps((__m256d)v);
 }
 
+LANE __m256i one_nan(__m256i v)
+{
+    __m256 nan = _mm256_cmp_ps((__m256)v, (__m256)v, _CMP_UNORD_Q);
+    __m256 one = (__m256)_mm256_set1_epi32(AX_NAN32);
+
+    return (__m256i)_mm256_blendv_ps((__m256)v, one, nan);
+}
+
+LANE __m256i round_up(__m256i v)
+{
+    __m256i last =
+        _mm256_and_si256(_mm256_srli_epi32(v, 16), _mm256_set1_epi32(1));
+
+    return _mm256_add_epi32(_mm256_add_epi32(v, _mm256_set1_epi32(0x7fff)),
+                            last);
+}
+
+LANE raw pack_bf16(raw even, raw odd)
+{
+    __m256i a = (__m256i)even, b = (__m256i)odd;
+    __m256 nan = _mm256_cmp_ps((__m256)a, (__m256)b, _CMP_UNORD_Q);
+
+    if (__builtin_expect(_mm256_movemask_ps(nan), 0)) {
+        a = one_nan(a);
+        b = one_nan(b);
+    }
+    a = _mm256_srli_epi32(round_up(a), 16);
+    return (raw)_mm256_blend_epi16(a, round_up(b), 0xaa);
+}
+
 LANE void stream_raw(void *p, raw v)
 {
     _mm256_stream_si256(p, (__m256i)v);

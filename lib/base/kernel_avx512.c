@@ -38,6 +38,36 @@ LANE hf32 narrow_f64(vf64 v)
     return (hf32)_mm512_cvtpd_ps((__m512d)v);
 }
 
+LANE __m512i one_nan(__m512i v)
+{
+    __mmask16 nan = _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q);
+
+    return _mm512_mask_mov_epi32(v, nan, _mm512_set1_epi32(AX_NAN32));
+}
+
+/* Half of the last place, less one where the last place is even. */
+LANE __m512i round_up(__m512i v)
+{
+    __mmask16 odd = _mm512_test_epi32_mask(v, _mm512_set1_epi32(0x10000));
+    __m512i more = _mm512_mask_blend_epi32(odd, _mm512_set1_epi32(0x7fff),
+                                           _mm512_set1_epi32(0x8000));
+
+    return _mm512_add_epi32(v, more);
+}
+
+LANE raw pack_bf16(raw even, raw odd)
+{
+    __m512i a = (__m512i)even, b = (__m512i)odd;
+
+    if (__builtin_expect(_mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_UNORD_Q),
+                         0)) {
+        a = one_nan(a);
+        b = one_nan(b);
+    }
+    a = _mm512_srli_epi32(round_up(a), 16);
+    return (raw)_mm512_mask_blend_epi16(0xaaaaaaaa, a, round_up(b));
+}
+
 LANE void stream_raw(void *p, raw v)
 {
     _mm512_stream_si512(p, (__m512i)v);

@@ -9,6 +9,8 @@
  *
  *   widen_f16, widen_u16, narrow_f16, narrow_u16, widen_f32, narrow_f64
  *           what the vector extension of the compiler cannot say
+ *   pack_bf16  two vectors of f32, rounded, as even and odd elements of one;
+ *              any NaN becomes AX_NAN32 first
  *   stream_raw, stream_half
  *           stores past the caches, to where whole vectors are aligned
  *   part_load, part_store
@@ -91,15 +93,6 @@ LANE half narrow_bf16(vf32 v)
     return narrow_u16((rounded & ~nan) | (((bits >> 16) | 0x40) & nan));
 }
 
-/* The upper halves of the sum are the number; no NaN but AX_NAN32 comes here.
- */
-LANE vu32 round_bf16(raw v)
-{
-    vu32 bits = (vu32)v;
-
-    return bits + 0x7fff + ((bits >> 16) & 1);
-}
-
 LANE void store_bf16(void *p, vf32 v)
 {
     half h = narrow_bf16(v);
@@ -147,12 +140,14 @@ LANE raw max_f32(raw a, raw b)
     return select_raw((raw)(x == y), a & b, r);
 }
 
+LANE raw scale_f32(raw a, double scale)
+{
+    return scale != 1 ? (raw)((vf32)a / (float)scale) : a;
+}
+
 LANE raw end_f32(raw a, double scale)
 {
-    vf32 x = (vf32)a;
-
-    if (scale != 1)
-        x /= (float)scale;
+    vf32 x = (vf32)scale_f32(a, scale);
     vi32 nan = x != x;
 
     return (raw)(((vi32)x & ~nan) | ((int32_t)AX_NAN32 & nan));

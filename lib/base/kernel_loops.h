@@ -105,7 +105,7 @@ LOOP void reduce_16(char *dst, const void *const *src, int nsrc, size_t count,
 /*
  * bf16 is the upper half of an f32, so even and odd elements of a vector make
  * two of f32 without being moved to other lanes, and go back the same way.
- * Signalling NaNs need no care: end_f32() makes all NaNs one.
+ * Signalling NaNs need no care: pack_bf16() makes all NaNs one.
  */
 LOOP raw reduce_bf16_at(const void *const *src, int nsrc, size_t at, size_t n,
                         double scale, raw_op_fn op)
@@ -119,9 +119,7 @@ LOOP raw reduce_bf16_at(const void *const *src, int nsrc, size_t at, size_t n,
         even = k ? op(even, low) : low;
         odd = k ? op(odd, high) : high;
     }
-    even = (raw)(round_bf16(end_f32(even, scale)) >> 16);
-    odd = (raw)(round_bf16(end_f32(odd, scale)) & 0xffff0000u);
-    return even | odd;
+    return pack_bf16(scale_f32(even, scale), scale_f32(odd, scale));
 }
 
 LOOP void reduce_bf16(char *dst, const void *const *src, int nsrc, size_t bytes,

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define NODE_BLOCK (32u << 10) /* stays in the first-level cache */
+#define NODE_BLOCK (4u << 10) /* what is written next is still at hand */
 
 void ax_reduce_slots(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
                      bool final, size_t first, size_t count)
