@@ -37,8 +37,14 @@ tests_unit_test_settings_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_settings_LDADD = $(unit_ldadd)
 
 unit_tests += tests/unit/test_dtype
+tests_unit_test_dtype_SOURCES = tests/unit/test_dtype.c tests/unit/noise.h
 tests_unit_test_dtype_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_dtype_LDADD = $(unit_ldadd)
+
+unit_tests += tests/unit/test_reduce
+tests_unit_test_reduce_SOURCES = tests/unit/test_reduce.c tests/unit/noise.h
+tests_unit_test_reduce_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_reduce_LDADD = $(unit_ldadd)
 
 unit_tests += tests/unit/test_rng
 tests_unit_test_rng_CPPFLAGS = $(unit_cppflags)
