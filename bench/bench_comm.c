@@ -8,15 +8,20 @@
 #include <accel.h>
 
 #include "bench.h"
+#include "pin.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
+
+struct bench;
+typedef accel_status_t (*bench_op_fn)(const struct bench *b);
 
 struct bench {
     const char *op;
+    bench_op_fn once;
     accel_dtype_t dtype;
-    size_t count; /* elements of the whole buffer */
+    size_t count; /* elements of the whole buffer, */
+    size_t part;  /* of a rank's part */
     size_t bytes;
     int rounds, batches;
     accel_comm_t *comm;
@@ -29,39 +34,49 @@ static int complain(const char *what)
     return 1;
 }
 
-/* Each rank on a core of its own, as the peers do. */
-static void pin(int index)
+static accel_status_t allreduce(const struct bench *b)
 {
-    cpu_set_t all, one;
-
-    if (sched_getaffinity(0, sizeof all, &all) != 0)
-        return;
-    index %= CPU_COUNT(&all);
-    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-        if (!CPU_ISSET(cpu, &all) || index-- > 0)
-            continue;
-        CPU_ZERO(&one);
-        CPU_SET(cpu, &one);
-        (void)sched_setaffinity(0, sizeof one, &one);
-        return;
-    }
+    return accel_comm_allreduce(b->comm, b->send, b->send, b->count, b->dtype,
+                                ACCEL_SUM);
 }
 
-static accel_status_t once(const struct bench *b)
+static accel_status_t reduce_scatter(const struct bench *b)
 {
-    size_t part = b->count / (size_t)accel_comm_size(b->comm);
+    return accel_comm_reduce_scatter(b->comm, b->send, b->recv, b->part,
+                                     b->dtype, ACCEL_SUM);
+}
 
-    if (strcmp(b->op, "all-reduce") == 0)
-        return accel_comm_allreduce(b->comm, b->send, b->send, b->count,
-                                    b->dtype, ACCEL_SUM);
-    if (strcmp(b->op, "reduce-scatter") == 0)
-        return accel_comm_reduce_scatter(b->comm, b->send, b->recv, part,
-                                         b->dtype, ACCEL_SUM);
-    if (strcmp(b->op, "all-gather") == 0)
-        return accel_comm_allgather(b->comm, b->send, b->recv, part, b->dtype);
-    if (strcmp(b->op, "broadcast") == 0)
-        return accel_comm_broadcast(b->comm, b->send, b->count, b->dtype, 0);
+static accel_status_t allgather(const struct bench *b)
+{
+    return accel_comm_allgather(b->comm, b->send, b->recv, b->part, b->dtype);
+}
+
+static accel_status_t broadcast(const struct bench *b)
+{
+    return accel_comm_broadcast(b->comm, b->send, b->count, b->dtype, 0);
+}
+
+static accel_status_t barrier(const struct bench *b)
+{
     return accel_comm_barrier(b->comm);
+}
+
+static const struct {
+    const char *name;
+    bench_op_fn run;
+} ops[] = {{"all-reduce", allreduce},
+           {"reduce-scatter", reduce_scatter},
+           {"all-gather", allgather},
+           {"broadcast", broadcast},
+           {"barrier", barrier}};
+
+/* Once, so that names are not compared while it is timed. */
+static bench_op_fn op_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (strcmp(ops[i].name, name) == 0)
+            return ops[i].run;
+    return NULL;
 }
 
 static accel_status_t measure(struct bench *b, double *seconds)
@@ -72,7 +87,7 @@ static accel_status_t measure(struct bench *b, double *seconds)
     for (int k = 0; k < b->batches && st == ACCEL_OK; k++) {
         double start = bench_now();
         for (int i = 0; i < b->rounds && st == ACCEL_OK; i++)
-            st = once(b);
+            st = b->once(b);
         double took = (bench_now() - start) / b->rounds;
         *seconds = took < *seconds ? took : *seconds;
     }
@@ -107,9 +122,11 @@ static int run(struct bench *b, const char *memory)
     if (accel_settings_load(NULL, &settings) != ACCEL_OK ||
         accel_job_open(settings, NULL, &job) != ACCEL_OK)
         return complain("job");
-    pin(accel_job_local_rank(job));
-    if (accel_comm_open(job, settings, &b->comm) != ACCEL_OK ||
-        take_buffer(b, memory, &b->send) != ACCEL_OK ||
+    bench_pin(accel_job_local_rank(job));
+    if (accel_comm_open(job, settings, &b->comm) != ACCEL_OK)
+        return complain("communicator");
+    b->part = b->count / (size_t)accel_comm_size(b->comm);
+    if (take_buffer(b, memory, &b->send) != ACCEL_OK ||
         take_buffer(b, memory, &b->recv) != ACCEL_OK ||
         measure(b, &seconds) != ACCEL_OK)
         return complain(b->op);
@@ -168,7 +185,7 @@ static void *limit_main(void *arg)
     size_t half = count / 2, first = l->me ? half : 0;
     int round = 0;
 
-    pin(l->me);
+    bench_pin(l->me);
     l->seconds = 1e30;
     for (int k = 0; k < l->bench->batches; k++) {
         double start = bench_now();
@@ -223,12 +240,14 @@ int main(int argc, char **argv)
     bool limit = argc > 1 && strcmp(argv[1], "--limit") == 0;
 
     argv += limit;
-    if (argc - limit != 5 || dtype_of(argv[2]) == ACCEL_DTYPE_NONE) {
+    if (argc - limit != 5 || dtype_of(argv[2]) == ACCEL_DTYPE_NONE ||
+        !op_of(argv[1])) {
         fprintf(stderr, "usage: bench_comm [--limit] OP DTYPE heap|private "
                         "BYTES\n");
         return 2;
     }
-    struct bench b = {.op = argv[1], .dtype = dtype_of(argv[2])};
+    struct bench b = {
+        .op = argv[1], .once = op_of(argv[1]), .dtype = dtype_of(argv[2])};
     b.bytes = (size_t)strtoull(argv[4], NULL, 10);
     b.count = b.bytes / accel_dtype_size(b.dtype);
     b.rounds = bench_rounds(b.bytes);

@@ -41,6 +41,17 @@ one() { # op dtype memory bytes ranks
     fi
 }
 
+# What it costs that ranks compare their calls: the limit goes without.
+signature() { # bytes
+    local name="signature f32 private 2 ranks $1 B"
+    # The pattern is the user's.
+    # shellcheck disable=SC2053
+    [[ $name == ${BENCH_COMM:-*} ]] || return 0
+    accel launch -n 2 "$top_builddir/bench/comm_signs" "$1" || status=1
+}
+
+signature 4
+signature 64
 for bytes in 4 64 4096 65536 1048576 67108864; do
     one all-reduce f32 heap $bytes 2
     one all-reduce f32 private $bytes 2

@@ -53,6 +53,14 @@ bench_programs += bench/bench_comm
 bench_bench_comm_CFLAGS = $(AM_CFLAGS) -O3
 bench_bench_comm_LDADD = $(bench_ldadd)
 bench_bench_comm_LDFLAGS = $(bench_ldflags)
+bench_bench_comm_SOURCES = bench/bench_comm.c bench/bench.h bench/pin.h
+# The library with an enter.c of its own, so that the archive's is not taken.
+bench_programs += bench/comm_signs
+bench_comm_signs_SOURCES = bench/comm_signs.c bench/bench.h bench/pin.h \
+	lib/comm/enter.c
+bench_comm_signs_CPPFLAGS = $(core_cppflags) -DAX_SIGNS_SWITCH
+bench_comm_signs_LDADD = lib/libaccel_core.la
+bench_comm_signs_LDFLAGS = $(bench_ldflags)
 if HAVE_MPI
 bench_programs += bench/peer_mpi
 bench_peer_mpi_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CFLAGS)
