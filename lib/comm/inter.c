@@ -91,7 +91,7 @@ accel_status_t ax_inter_open(accel_comm_t *c, void *address, size_t room,
 accel_status_t ax_inter_start(accel_comm_t *c, const uint8_t *nonce)
 {
     c->inter->nonce = (uint64_t)nonce[0] << 8 | nonce[1];
-    return ax_is_leader(c) ? ax_news_listen(c) : ACCEL_OK;
+    return c->local_rank < c->rails ? ax_news_listen(c) : ACCEL_OK;
 }
 
 accel_status_t ax_inter_connect(accel_comm_t *c, int rank, const void *address,

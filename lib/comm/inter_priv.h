@@ -1,5 +1,5 @@
 /*
- * Between the nodes: news.c carries news among the leaders (a fault, an
+ * Between the nodes: news.c carries news among the ranks of a rail (a fault, an
  * orderly leave, whom a node waits for), exec.c data among ranks of the same
  * local rank, as a plan says; inter.c chooses the plan by what measure.c
  * found.
@@ -10,11 +10,11 @@
 #include "comm/comm_priv.h"
 #include "comm/model.h"
 
-/* What a leader says outside the operations. */
+/* What a rank that carries data says outside the operations. */
 typedef enum ax_news_kind {
     AX_NEWS_FAULT = 1, /* the communicator has failed */
-    AX_NEWS_LEFT,      /* this leader has closed */
-    AX_NEWS_WAITING    /* still waiting, perhaps for a rank of its node */
+    AX_NEWS_LEFT,      /* this rank has closed */
+    AX_NEWS_WAITING    /* a leader: still waiting, perhaps for a rank there */
 } ax_news_kind_t;
 
 typedef struct ax_news {
@@ -27,7 +27,7 @@ typedef struct ax_news {
     char text[AX_SEG_TEXT]; /* FAULT; not sent otherwise */
 } ax_news_t;
 
-/* What a leader knows of another node. */
+/* What such a rank knows of another node. */
 typedef struct ax_peer {
     uint64_t last; /* newest call that all its ranks have entered */
     int waits_for; /* a rank that it waits for, there or elsewhere, or -1 */

@@ -1,7 +1,8 @@
 /*
  * News among the leaders, so that whoever waits learns at once why it waits
  * in vain, and all name the same rank. A leader tells before it returns the
- * error: its own end must not be taken for the cause.
+ * error: its own end must not be taken for the cause. So do the other ranks
+ * that carry data, to those that they carry it to: the leader may be dead.
  */
 #include "comm/inter_priv.h"
 
@@ -102,7 +103,7 @@ void ax_inter_tell(accel_comm_t *c, const ax_fault_t *fault)
                       .status = fault->status,
                       .last = AX_LAST(c->call.kind, fault->seq)};
 
-    if (x->told || !ax_is_leader(c))
+    if (x->told || c->local_rank >= c->rails)
         return;
     x->told = true;
     memcpy(news.text, fault->text, sizeof news.text);
