@@ -254,6 +254,204 @@ static void all_to_all_is_right(void **state)
         }
 }
 
+/* ---- rails ------------------------------------------------------------------
+ */
+
+/* Each of `rails` ranks of a node plays the plan of its slice of each part,
+ * as lib/comm/rail.c cuts it. */
+typedef struct rails {
+    int rails, nodes;
+    size_t *parts, *slices, *ends;
+} rails_t;
+
+static rails_t open_rails(int rails, int nodes, size_t *parts)
+{
+    return (rails_t){.rails = rails,
+                     .nodes = nodes,
+                     .parts = parts,
+                     .slices = need((size_t)nodes, sizeof(size_t)),
+                     .ends = need((size_t)nodes, sizeof(size_t))};
+}
+
+static void close_rails(rails_t *r)
+{
+    free(r->parts);
+    free(r->slices);
+    free(r->ends);
+}
+
+static void cut(rails_t *r, const size_t *parts, int rail, size_t *slices,
+                size_t *ends)
+{
+    size_t first, count;
+
+    for (int k = 0; k < r->nodes; k++) {
+        ax_slice(parts[k + 1] - parts[k], 64, r->rails, rail, &first, &count);
+        slices[k] = parts[k] + first;
+        ends[k] = slices[k] + count;
+    }
+}
+
+static void cut_rail(rails_t *r, int rail, ax_plan_t *plan)
+{
+    cut(r, r->parts, rail, r->slices, r->ends);
+    plan->parts = r->slices;
+    plan->ends = r->ends;
+}
+
+/* One rail's part of the result, at the place where it belongs. */
+static void check_rail(world_t *w, const rails_t *r)
+{
+    for (int k = 0; k < w->nodes; k++) {
+        const node_t *n = &w->at[k];
+        const ax_plan_t *p = &n->plan;
+        bool rooted = p->kind == AX_PLAN_GATHER;
+        for (int j = 0; j < w->nodes; j++)
+            for (size_t i = r->slices[j]; i < r->ends[j]; i++) {
+                if (p->kind == AX_PLAN_REDUCE_SCATTER && j == k)
+                    check_cell(p, n->out[i - r->slices[j]],
+                               whole_sum(w->nodes, i), i);
+                else if (p->kind == AX_PLAN_SCATTER && j == k && k != p->root)
+                    check_moved(p, n->out[i - r->slices[j]], p->root, i);
+                else if (p->kind == AX_PLAN_ALLGATHER ||
+                         (rooted && k == p->root))
+                    check_moved(p, n->out[i], j, i);
+            }
+    }
+}
+
+/* All rails together send what one leader would; returns how much that is. */
+static size_t play_rails(rails_t *r, ax_plan_kind_t kind, ax_way_t way)
+{
+    size_t sent = 0;
+
+    for (int rail = 0; rail < r->rails; rail++) {
+        ax_plan_t ask = {.kind = kind,
+                         .way = way,
+                         .nodes = r->nodes,
+                         .root = r->nodes / 2,
+                         .element = 64};
+        world_t w;
+        cut_rail(r, rail, &ask);
+        open_world(&w, &ask, r->parts[r->nodes] + 1);
+        for (int k = 0; k < r->nodes; k++)
+            for (size_t i = r->slices[k];
+                 i < r->ends[k] && kind != AX_PLAN_REDUCE_SCATTER; i++)
+                w.at[k].out[i] = element(k, i);
+        play(&w);
+        check_rail(&w, r);
+        sent += w.sent;
+        close_world(&w);
+    }
+    return sent;
+}
+
+static const ax_plan_kind_t cut_kinds[] = {
+    AX_PLAN_REDUCE_SCATTER, AX_PLAN_ALLGATHER, AX_PLAN_GATHER, AX_PLAN_SCATTER};
+
+static void slices_of_parts_are_right_on_1_to_33_nodes(void **state)
+{
+    (void)state;
+    for (int nodes = 2; nodes <= 33; nodes++)
+        for (size_t kind = 0; kind < ARRAY_SIZE(cut_kinds); kind++)
+            for (int way = 0; way < AX_WAYS; way++) {
+                if (!ax_plan_there(cut_kinds[kind], (ax_way_t)way) ||
+                    !ax_plan_cuts(cut_kinds[kind], (ax_way_t)way))
+                    continue;
+                size_t one = 0;
+                for (int rails = 1; rails <= 4; rails++) {
+                    rails_t r =
+                        open_rails(rails, nodes, make_parts(nodes, nodes));
+                    size_t sent =
+                        play_rails(&r, cut_kinds[kind], (ax_way_t)way);
+                    one = rails == 1 ? sent : one;
+                    assert_int_equal(sent, one);
+                    close_rails(&r);
+                }
+            }
+}
+
+/* What node k sends to node j: (k + 2 j) mod 7 elements. */
+static void pair_parts(int nodes, int node, bool from, size_t *parts)
+{
+    for (int j = 0; j < nodes; j++)
+        parts[j + 1] = parts[j] + (size_t)(from ? j + 2 * node : node + 2 * j) %
+                                      7 * (size_t)(j != node);
+}
+
+typedef struct pairs {
+    size_t *to, *from, *slices, *ends; /* of each node, one after the other */
+    size_t row;
+} pairs_t;
+
+/* Each node's slices of what it sends to, and gets from, each other. */
+static void cut_pairs(rails_t *r, const pairs_t *p, int rail, world_t *w)
+{
+    size_t n = p->row;
+
+    for (int k = 0; k < r->nodes; k++) {
+        size_t at = (size_t)k * n, all = (size_t)r->nodes * n;
+        ax_plan_t *plan = &w->at[k].plan;
+        cut(r, p->to + at, rail, p->slices + at, p->ends + at);
+        cut(r, p->from + at, rail, p->slices + all + at, p->ends + all + at);
+        plan->parts = p->slices + at;
+        plan->ends = p->ends + at;
+        plan->parts2 = p->slices + all + at;
+        plan->ends2 = p->ends + all + at;
+    }
+}
+
+static size_t swap_rail(rails_t *r, const pairs_t *p, ax_way_t way, int rail)
+{
+    ax_plan_t ask = {
+        .kind = AX_PLAN_ALLTOALL, .way = way, .nodes = r->nodes, .element = 64};
+    world_t w;
+
+    open_world(&w, &ask, 7 * (size_t)r->nodes);
+    cut_pairs(r, p, rail, &w);
+    play(&w);
+    for (int k = 0; k < r->nodes; k++)
+        for (int j = 0; j < r->nodes; j++) {
+            const ax_plan_t *mine = &w.at[k].plan, *its = &w.at[j].plan;
+            for (size_t i = mine->parts2[j]; j != k && i < mine->ends2[j]; i++)
+                check_moved(mine, w.at[k].out[i], j,
+                            its->parts[k] + i - mine->parts2[j]);
+        }
+    size_t sent = w.sent;
+    close_world(&w);
+    return sent;
+}
+
+static void slices_of_all_to_all_are_right(void **state)
+{
+    static const ax_way_t both[] = {AX_WAY_DIRECT, AX_WAY_PAIRWISE};
+
+    (void)state;
+    for (int c = 0; c < 32 * 2; c++) {
+        int nodes = 2 + c / 2;
+        size_t n = (size_t)nodes, all = n * (n + 1), want = 0, sent = 0;
+        pairs_t p = {.to = need(all, sizeof(size_t)),
+                     .from = need(all, sizeof(size_t)),
+                     .slices = need(2 * all, sizeof(size_t)),
+                     .ends = need(2 * all, sizeof(size_t)),
+                     .row = n + 1};
+        rails_t r = open_rails(3, nodes, NULL);
+        for (int k = 0; k < nodes; k++) {
+            pair_parts(nodes, k, false, p.to + (size_t)k * p.row);
+            pair_parts(nodes, k, true, p.from + (size_t)k * p.row);
+            want += p.to[(size_t)k * p.row + n];
+        }
+        for (int rail = 0; rail < r.rails; rail++)
+            sent += swap_rail(&r, &p, both[c % 2], rail);
+        assert_int_equal(sent, want); /* each byte crosses once */
+        close_rails(&r);
+        free(p.to);
+        free(p.from);
+        free(p.slices);
+        free(p.ends);
+    }
+}
+
 /* ---- very many nodes --------------------------------------------------------
  */
 
@@ -359,6 +557,40 @@ static void all_plans_of_thousands_of_nodes_match(void **state)
     }
 }
 
+/* The slices of eight rails: as many messages each as the whole would be. */
+static void slices_of_thousands_of_nodes_match(void **state)
+{
+    static const int many[] = {1000, 4096};
+
+    (void)state;
+    for (size_t c = 0; c < ARRAY_SIZE(many); c++) {
+        size_t n = (size_t)many[c], messages;
+        rails_t r = open_rails(8, many[c], need(n + 1, sizeof(size_t)));
+        for (size_t k = 0; k <= n; k++)
+            r.parts[k] = 16 * k;
+        for (int i = 0; i < 5 * AX_WAYS; i++) {
+            ax_plan_kind_t kind =
+                i / AX_WAYS == 4 ? AX_PLAN_ALLTOALL : cut_kinds[i / AX_WAYS];
+            ax_plan_t ask = {.kind = kind,
+                             .way = (ax_way_t)(i % AX_WAYS),
+                             .nodes = many[c],
+                             .root = many[c] / 3,
+                             .element = 64};
+            if (!ax_plan_there(kind, ask.way) || !ax_plan_cuts(kind, ask.way))
+                continue;
+            cut_rail(&r, 1 + i % 7, &ask);
+            ask.parts2 = ask.parts;
+            ask.ends2 = ask.ends;
+            size_t rounds = ax_plan_rounds(&ask);
+            match_rounds(&ask, rounds > 100 ? rounds / 7 : 1, &messages);
+            if (ask.way == AX_WAY_DIRECT && i / AX_WAYS % 4 < 2)
+                assert_int_equal(messages, n * (n - 1));
+            assert_true(messages >= n - 1);
+        }
+        close_rails(&r);
+    }
+}
+
 /* And the sums, where scratch does not grow with the nodes. */
 static void sums_of_thousands_of_nodes_are_right(void **state)
 {
@@ -429,8 +661,11 @@ int main(void)
         cmocka_unit_test(scattered_is_right),
         cmocka_unit_test(broadcast_reaches_all_from_any_root),
         cmocka_unit_test(all_to_all_is_right),
+        cmocka_unit_test(slices_of_parts_are_right_on_1_to_33_nodes),
+        cmocka_unit_test(slices_of_all_to_all_are_right),
         cmocka_unit_test(plans_of_thousands_of_nodes_match),
         cmocka_unit_test(all_plans_of_thousands_of_nodes_match),
+        cmocka_unit_test(slices_of_thousands_of_nodes_match),
         cmocka_unit_test(sums_of_thousands_of_nodes_are_right),
         cmocka_unit_test(slices_and_segments_go_beyond_32_bits),
     };
