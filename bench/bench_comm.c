@@ -122,7 +122,7 @@ static int run(struct bench *b, const char *memory)
     if (accel_settings_load(NULL, &settings) != ACCEL_OK ||
         accel_job_open(settings, NULL, &job) != ACCEL_OK)
         return complain("job");
-    bench_pin(accel_job_local_rank(job));
+    bench_pin(accel_job_rank(job)); /* nodes may be pretended, here */
     if (accel_comm_open(job, settings, &b->comm) != ACCEL_OK)
         return complain("communicator");
     b->part = b->count / (size_t)accel_comm_size(b->comm);

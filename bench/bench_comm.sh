@@ -50,8 +50,32 @@ signature() { # bytes
     accel launch -n 2 "$top_builddir/bench/comm_signs" "$1" || status=1
 }
 
+# Between two pretended nodes: rails against one rank of each node, and Open
+# MPI over TCP as well, since through memory it would not cross a network. The
+# limit: so many bytes both ways over one TCP connection.
+between() { # bytes ranks
+    local name="all-reduce f32 private $1 B 2 nodes $2 ranks, tcp on loopback"
+    # shellcheck disable=SC2053
+    [[ $name == ${BENCH_COMM:-*} ]] || return 0
+    local accel=(accel launch -n "$2" --nodes 2
+        "$bench" all-reduce f32 private "$1")
+    if (($2 > 2)); then
+        say "$name" accel env ACCEL_RAILS=always "${accel[@]}"
+        say "$name" "by leaders" env ACCEL_RAILS=never "${accel[@]}"
+    else
+        say "$name" accel "${accel[@]}"
+    fi
+    if [[ -x $peer && $mpi == "Open MPI" ]]; then
+        say "$name" "$mpi over TCP" mpirun --oversubscribe -n "$2" \
+            --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include lo \
+            "$peer" all-reduce f32 private "$1"
+    fi
+    say "$name" limit "$top_builddir/bench/wire" "$1"
+}
+
 signature 4
 signature 64
+
 for bytes in 4 64 4096 65536 1048576 67108864; do
     one all-reduce f32 heap $bytes 2
     one all-reduce f32 private $bytes 2
@@ -70,4 +94,8 @@ done
 # more ranks than cores: for information
 one all-reduce f32 heap 64 4
 one all-reduce f32 heap 1048576 4
+for bytes in 1048576 67108864; do
+    between $bytes 2
+    between $bytes 4
+done
 exit $status

@@ -61,6 +61,8 @@ bench_comm_signs_SOURCES = bench/comm_signs.c bench/bench.h bench/pin.h \
 bench_comm_signs_CPPFLAGS = $(core_cppflags) -DAX_SIGNS_SWITCH
 bench_comm_signs_LDADD = lib/libaccel_core.la
 bench_comm_signs_LDFLAGS = $(bench_ldflags)
+bench_programs += bench/wire
+bench_wire_SOURCES = bench/wire.c bench/bench.h bench/pin.h
 if HAVE_MPI
 bench_programs += bench/peer_mpi
 bench_peer_mpi_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CFLAGS)

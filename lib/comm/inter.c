@@ -19,6 +19,7 @@ uint64_t ax_inter_tag(const ax_inter_t *x, ax_tag_t kind, int from,
 static accel_status_t make_inter(accel_comm_t *c)
 {
     size_t n = (size_t)c->nodes;
+    const char *rails = ax_settings_str(c->settings, "rails");
     ax_inter_t *x = calloc(1, sizeof *x);
 
     c->inter = x;
@@ -38,7 +39,10 @@ static accel_status_t make_inter(accel_comm_t *c)
     x->slices = calloc(n, sizeof *x->slices);
     x->ends2 = calloc(n, sizeof *x->ends2);
     x->slices2 = calloc(n, sizeof *x->slices2);
-    x->rails_forced = x->forced = -1;
+    x->forced = -1;
+    x->rails_forced = strcmp(rails, "auto") == 0     ? -1
+                      : strcmp(rails, "always") == 0 ? 1
+                                                     : 0;
     if (!x->reached || !x->addresses || !x->peers || !x->moves || !x->awaited ||
         !x->heads || !x->src || !x->steps || !x->parts || !x->ends ||
         !x->slices || !x->ends2 || !x->slices2)

@@ -107,7 +107,8 @@ struct ax_inter {
     bool measured;
     ax_model_t rail_model; /* of all rails at once: alike on all ranks */
     bool rails_measured;
-    int rails_forced; /* a test wants rails (1), none (0), or the best (-1) */
+    int rails_forced; /* by the setting, or a test: rails (1), none (0), best
+                         (-1) */
     /* this rank's slice of each node's part, sent and, in an all-to-all,
      * received: those of the plan that is carried out */
     size_t *slices, *ends, *slices2, *ends2;
