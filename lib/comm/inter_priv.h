@@ -9,6 +9,7 @@
 
 #include "comm/comm_priv.h"
 #include "comm/model.h"
+#include "comm/pipe.h"
 
 /* What a rank that carries data says outside the operations. */
 typedef enum ax_news_kind {

@@ -32,6 +32,63 @@ accel_status_t ax_pipe_run(accel_comm_t *c, ax_pipe_t *pipe,
 /* A copy during which the network goes on. */
 void ax_pipe_copy(accel_comm_t *c, void *to, const void *from, size_t bytes);
 
+/* ---- inter.c: what is on the network ----------------------------------------
+ */
+
+/*
+ * Between the nodes. All ranks of all nodes call these at the same place, with
+ * memory of the segment that they share. They only start: this rank's part in
+ * it goes on whenever it waits, or calls ax_inter_go_on(), until
+ * ax_inter_end(). When all ranks of the node have ended theirs, the result is
+ * there, and none reads the input any more. `ready`: all ranks of the node
+ * know that the input is complete (after a barrier); else only local rank 0,
+ * which wrote it, and which does it all.
+ */
+
+accel_status_t ax_inter_end(accel_comm_t *c);
+void ax_inter_go_on(accel_comm_t *c);
+
+/* Node sums at `acc` (accumulator's type) become results at `out`. */
+accel_status_t ax_inter_allreduce(accel_comm_t *c, const ax_reduction_t *r,
+                                  void *acc, void *out, size_t count,
+                                  bool ready);
+/* The same, but only node `root` gets results. */
+accel_status_t ax_inter_reduce(accel_comm_t *c, const ax_reduction_t *r,
+                               void *acc, void *out, size_t count, int root,
+                               bool ready);
+/* acc: `count` elements for each rank, in order of position; out: for each
+ * rank of this node. */
+accel_status_t ax_inter_reduce_scatter(accel_comm_t *c, const ax_reduction_t *r,
+                                       void *acc, void *out, size_t count,
+                                       bool ready);
+/* acc + offsets[k] .. offsets[k + 1]: elements for node k, in the accumulator's
+ * type; out: this node's results, from the first byte on. */
+accel_status_t ax_inter_reduce_parts(accel_comm_t *c, const ax_reduction_t *r,
+                                     void *acc, void *out,
+                                     const size_t *offsets, bool ready);
+/* out + offsets[k] .. offsets[k + 1]: node k's bytes; `root`: the node that
+ * wants them, -1: all. */
+accel_status_t ax_inter_gather(accel_comm_t *c, char *out,
+                               const size_t *offsets, int root, bool ready);
+/* On node `root` all + offsets[k] .. offsets[k + 1]: bytes for node k, which
+ * gets them at `out`. On the root nothing is copied to `out`. `offsets` alike
+ * on all nodes. */
+accel_status_t ax_inter_scatter(accel_comm_t *c, const char *all, char *out,
+                                const size_t *offsets, int root, bool ready);
+/* in + to[k] .. to[k + 1]: bytes for node k; out + from[k] .. from[k + 1]:
+ * those of node k. This node's own are not moved. No node sends or gets more
+ * than `most` in all, a number that is alike on all. */
+typedef struct ax_exchange {
+    const char *in;
+    char *out;
+    const size_t *to, *from;
+    size_t most;
+} ax_exchange_t;
+accel_status_t ax_inter_alltoall(accel_comm_t *c, const ax_exchange_t *e,
+                                 bool ready);
+accel_status_t ax_inter_broadcast(accel_comm_t *c, void *data, size_t bytes,
+                                  int root, bool ready);
+
 /* ---- nodes.c: the collectives of several nodes ------------------------------
  */
 
