@@ -82,7 +82,11 @@ static bool remember(const char *value)
 /* "accel: srun: why": as Slurm's own errors are, but found by our name. */
 static void say(const char *why)
 {
-    fprintf(stderr, "accel: %s: %s\n", program_invocation_short_name, why);
+    fprintf(stderr, "accel: %s: ", program_invocation_short_name);
+    /* it repeats words of a script: nothing for a terminal to obey */
+    for (; *why; why++)
+        putc((unsigned char)*why < ' ' || *why == 0x7f ? '?' : *why, stderr);
+    putc('\n', stderr);
 }
 
 static bool is_value_word(const char *word)

@@ -36,12 +36,14 @@ const struct command *command_find(const char *name)
 int cmd_usage(const char *name, const char *format, ...)
 {
     const struct command *command = command_find(name);
+    char text[1024];
     va_list args;
 
-    fprintf(stderr, "accel: %s: ", name);
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    fprintf(stderr, "accel: %s: ", name);
+    cmd_put(stderr, text);
     fprintf(stderr, "\nusage: accel %s %s\n", name,
             command ? command->usage : "");
     return CMD_USAGE;
@@ -82,7 +84,9 @@ int main(int argc, char **argv)
         name = "version";
     const struct command *command = command_find(name);
     if (!command) {
-        fprintf(stderr, "accel: %s: no such command; one of:", name);
+        fprintf(stderr, "accel: ");
+        cmd_put(stderr, name);
+        fprintf(stderr, ": no such command; one of:");
         for (const struct command *c = commands; c->name; c++)
             fprintf(stderr, " %s", c->name);
         fprintf(stderr, "\n");

@@ -57,6 +57,19 @@ bool cmd_standard_files(bool *silent)
     return true;
 }
 
+void cmd_put(FILE *to, const char *words)
+{
+    const unsigned char *p = (const unsigned char *)words;
+
+    for (; *p; p++)
+        if (p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0)
+            fprintf(to, "\\xC2\\x%02X", *++p);
+        else if (*p < ' ' || *p == 0x7f)
+            fprintf(to, "\\x%02X", *p);
+        else
+            putc(*p, to);
+}
+
 int64_t cmd_now_ns(void)
 {
     struct timespec t;

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* Exit statuses that are not a program's own. */
 enum {
@@ -60,6 +61,10 @@ bool cmd_speaks(void);
  * standard output.
  */
 bool cmd_standard_files(bool *silent);
+
+/* Words that come from a file, a path or the command line: what would move a
+ * terminal's cursor is printed as \xNN. */
+void cmd_put(FILE *to, const char *words);
 
 /* Nanoseconds of the monotonic clock. */
 int64_t cmd_now_ns(void);

@@ -73,7 +73,11 @@ static void show_field(const accel_dataset_t *set, size_t f)
     const size_t *extents;
 
     accel_dataset_fields(set, &fields);
-    printf("  %-16s %-5s [", fields[f].name, accel_dtype_name(fields[f].dtype));
+    const char *name = fields[f].name;
+    printf("  ");
+    cmd_put(stdout, name);
+    printf("%*s %-5s [", (int)(strlen(name) < 16 ? 16 - strlen(name) : 0), "",
+           accel_dtype_name(fields[f].dtype));
     size_t n = accel_dataset_shape(set, f, &extents);
     for (size_t d = 0; d < n; d++)
         printf("%s%zu", d ? ", " : "", extents[d]);
@@ -124,8 +128,8 @@ static int show_file(const char *path, const struct plan *plan)
         ACCEL_OK)
         return failed("show");
     uint64_t samples = accel_dataset_samples(set);
-    printf("%s: %s, %" PRIu64 " samples\n", path, accel_dataset_format(set),
-           samples);
+    cmd_put(stdout, path);
+    printf(": %s, %" PRIu64 " samples\n", accel_dataset_format(set), samples);
     for (size_t f = 0; f < accel_dataset_fields(set, NULL); f++)
         show_field(set, f);
     if (plan->said)

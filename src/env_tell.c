@@ -1,4 +1,5 @@
 /* accel env for people: one fact a line. */
+#include "cmd.h"
 #include "env.h"
 
 #include <stdio.h>
@@ -18,14 +19,9 @@ static const char *text(const json_t *object, const char *key)
     return value ? value : "";
 }
 
-/* A path may hold what moves the cursor. */
 static void say(const char *words)
 {
-    for (; *words; words++)
-        if ((unsigned char)*words < ' ' || *words == 0x7f)
-            printf("\\x%02X", (unsigned char)*words);
-        else
-            putchar(*words);
+    cmd_put(stdout, words);
 }
 
 static void tell_text(const char *name, const char *words)

@@ -59,8 +59,10 @@ static bool make_some_dir(void)
             return true;
     fprintf(stderr, "accel: launch: no directory for the PMIx server: ");
     for (size_t i = 0; i < sizeof parents / sizeof *parents; i++)
-        if (error[i])
-            fprintf(stderr, "%s: %s; ", parents[i], strerror(error[i]));
+        if (error[i]) {
+            cmd_put(stderr, parents[i]);
+            fprintf(stderr, ": %s; ", strerror(error[i]));
+        }
     fprintf(stderr, "set TMPDIR to one with 4 MiB of room\n");
     return false;
 }

@@ -36,6 +36,11 @@ accel_status_t ax_fail_sys(accel_status_t status, int err, const char *format,
 accel_status_t ax_fail_prefix(accel_status_t status, const char *format, ...)
     ACCEL_PRINTF(2, 3);
 
+/* Names of files and of much else come from others, and what a terminal takes
+ * for a command must not reach it: each control character becomes \xNN. Texts
+ * of ax_fail() and lines of ax_log() are clean. */
+void ax_clean(char *text, size_t room);
+
 /* Appends to a text of `room` bytes in all; cuts it when it is full. */
 void ax_append(char *text, size_t room, const char *format, ...)
     ACCEL_PRINTF(3, 4);

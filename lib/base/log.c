@@ -45,6 +45,7 @@ void ax_log(ax_level_t level, const char *format, ...)
     va_end(args);
     if (n < 0)
         return;
+    ax_clean(line + used, sizeof line - used - 1);
     used = strlen(line); /* vsnprintf may have cut it */
     line[used++] = '\n';
     /* Nothing can be done about a closed standard error. */

@@ -145,6 +145,18 @@ deal() {
     [ "${lines[4]}" = 'd/b.npy: npy, 3 samples' ]
 }
 
+@test "what names hold does not reach the terminal" {
+    head -c 8 /dev/zero | npy $'\e[31m.npy' '<f4' '(2,)'
+    run accel data show $'\e[31m.npy' $'no\nsuch\x7f.npy' $'\xc2\x9bm.npy'
+    [ "$status" -eq 1 ]
+    [[ $output == *'\x1B[31m.npy: npy, 2 samples'* ]]
+    [[ $output == *'no\x0Asuch\x7F.npy: no such file'* ]]
+    [[ $output == *'\xC2\x9Bm.npy: no such file'* ]]
+    [[ $output != *[$'\e\x7f']* ]]
+    run accel $'da\eta'
+    [[ $status -eq 2 && $output == 'accel: da\x1Bta: no such command;'* ]]
+}
+
 @test "a bad file is one error, and the others are shown" {
     head -c 7 /dev/zero | npy bad.npy '<f4' '(2,)'
     head -c 8 /dev/zero | npy good.npy '<f4' '(2,)'

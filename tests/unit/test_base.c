@@ -3,6 +3,8 @@
 
 #include "base/base.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <unistd.h>
 
 static void fail_fills_the_record(void **state)
@@ -57,6 +59,41 @@ static void appended_texts_are_cut(void **state)
     assert_string_equal(text, "ab 1, 2");
     ax_append(text, sizeof text, "more");
     assert_string_equal(text, "ab 1, 2");
+}
+
+static void texts_are_clean(void **state)
+{
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
+        {"", ""},
+        {"plain \xc3\xa9 \xe2\x82\xac", "plain \xc3\xa9 \xe2\x82\xac"},
+        {"\x1b[31m", "\\x1B[31m"},
+        {"a\nb\tc\x7f", "a\\x0Ab\\x09c\\x7F"},
+        {"\xc2\x9b"
+         "2J\xc2\xa0",
+         "\\xC2\\x9B2J\xc2\xa0"},
+        {"\xc2", "\xc2"},
+        {"1234567890123456789012\x1b", "1234567890123456789012"},
+        {"12345678901\x1b"
+         "90123456789",
+         "12345678901\\x1B90123456"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char text[24];
+        snprintf(text, sizeof text, "%s", cases[i].text);
+        ax_clean(text, sizeof text);
+        assert_string_equal(text, cases[i].want);
+    }
+    ax_fail(ACCEL_ERR_IO, "file %s", "\x1b]0;x\a");
+    assert_string_equal(accel_last_error()->text, "file \\x1B]0;x\\x07");
+    ax_fail_prefix(ACCEL_ERR_IO, "%s", "\r");
+    assert_string_equal(accel_last_error()->text, "\\x0D: file \\x1B]0;x\\x07");
+    ax_fail_sys(ACCEL_ERR_IO, ENOENT, "\n");
+    assert_string_equal(accel_last_error()->text,
+                        "\\x0A: No such file or directory");
 }
 
 static void every_status_has_a_name(void **state)
@@ -169,6 +206,7 @@ int main(void)
         cmocka_unit_test(prefix_keeps_the_cause),
         cmocka_unit_test(long_texts_are_cut),
         cmocka_unit_test(appended_texts_are_cut),
+        cmocka_unit_test(texts_are_clean),
         cmocka_unit_test(every_status_has_a_name),
         cmocka_unit_test(lines_name_rank_and_level),
         cmocka_unit_test(long_lines_are_cut_and_end),
