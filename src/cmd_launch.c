@@ -15,6 +15,7 @@
 enum { OPT_NODES = 256, OPT_ACCEL, OPT_TAG, OPT_GRACE };
 
 static const struct option long_options[] = {
+    {"ntasks", required_argument, NULL, 'n'},
     {"nodes", required_argument, NULL, OPT_NODES},
     {"accel", required_argument, NULL, OPT_ACCEL},
     {"tag-output", no_argument, NULL, OPT_TAG},
@@ -54,6 +55,11 @@ static int take(struct launch_options *options, int option, const char *word)
     case ':':
         return cmd_usage("launch", "%s: its value is missing", word);
     default:
+        if (strncmp(word, "--n", 3) == 0)
+            return cmd_usage("launch",
+                             "%s: no such option; -n (--ntasks) is the number "
+                             "of ranks, --nodes that of nodes",
+                             word);
         return cmd_usage("launch", "%s: no such option", word);
     }
 }

@@ -92,8 +92,9 @@ void env_free(char **env);
 
 /* Blocks the signals that are passed on, raises the limit of open files;
  * ranks get both as they were. Before any thread is started. One line on
- * standard error and false when that does not do for `size` ranks. */
-bool proc_prepare(int size);
+ * standard error and false when that does not do for `size` ranks on `nodes`
+ * nodes, or PMIx would crash on so small a stack. */
+bool proc_prepare(int size, int nodes);
 
 /* A descriptor from which those signals are read. */
 int proc_signals(void);

@@ -11,12 +11,14 @@
 #include <pmix.h>
 #include <pmix_server.h>
 
+#include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -388,6 +390,77 @@ static bool files_are_limited(void)
            !getenv("PMIX_MCA_gds");
 }
 
+/* ---- room for its threads --------------------------------------------------
+ */
+
+#define THREADS 2                 /* that PMIx starts: progress and listener */
+#define SPARE ((size_t)16 << 20)  /* for what it still takes when ranks come */
+#define ARENA ((size_t)128 << 20) /* of malloc(), for a thread, at most */
+
+static int count_threads(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    int count = 0;
+
+    if (!tasks)
+        return -1;
+    for (struct dirent *e; (e = readdir(tasks));)
+        count += e->d_name[0] != '.';
+    closedir(tasks);
+    return count;
+}
+
+static bool has_room(size_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_NONE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (p == MAP_FAILED)
+        return false;
+    munmap(p, bytes);
+    return true;
+}
+
+static unsigned long long address_space_kib(void)
+{
+    unsigned long long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+
+    if (f && fscanf(f, "%llu", &pages) != 1)
+        pages = 0;
+    if (f)
+        fclose(f);
+    return pages * (unsigned long long)sysconf(_SC_PAGESIZE) >> 10;
+}
+
+/*
+ * PMIx 4.2 does not say that the thread to which ranks connect could not be
+ * made; they would wait for it. `before`: the threads before it was started.
+ */
+static bool started_whole(int before)
+{
+    struct rlimit space, stack = {.rlim_cur = 8 << 20};
+    int missing = before < 0 ? 0 : before + THREADS - count_threads();
+
+    if (missing <= 0 && has_room(SPARE))
+        return true;
+    if (getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur == RLIM_INFINITY) {
+        fprintf(stderr, "accel: launch: the PMIx server cannot start its "
+                        "threads: see ulimit -u\n");
+        return false;
+    }
+    getrlimit(RLIMIT_STACK, &stack);
+    if (stack.rlim_cur == RLIM_INFINITY)
+        stack.rlim_cur = 8 << 20;
+    unsigned long long bytes = 2 * SPARE + THREADS * (stack.rlim_cur + ARENA);
+    unsigned long long need = address_space_kib() + (bytes >> 10);
+    fprintf(stderr,
+            "accel: launch: the PMIx server needs %llu KiB of address space, "
+            "but the limit is %llu: raise it with ulimit -v\n",
+            need, (unsigned long long)space.rlim_cur >> 10);
+    return false;
+}
+
 bool server_start(const struct launch_options *options, const char *dir,
                   int wake_fd)
 {
@@ -406,6 +479,7 @@ bool server_start(const struct launch_options *options, const char *dir,
     PMIX_INFO_CONSTRUCT(&info[1]);
     PMIX_INFO_LOAD(&info[0], PMIX_SERVER_TMPDIR, dir, PMIX_STRING);
     PMIX_INFO_LOAD(&info[1], PMIX_SYSTEM_TMPDIR, dir, PMIX_STRING);
+    int threads = count_threads();
     bool choose = files_are_limited() && setenv("PMIX_MCA_gds", "hash", 0) == 0;
     watch(true);
     pmix_status_t rc = PMIx_server_init(&module, info, 2);
@@ -413,7 +487,7 @@ bool server_start(const struct launch_options *options, const char *dir,
         unsetenv("PMIX_MCA_gds");
     PMIX_INFO_DESTRUCT(&info[0]);
     PMIX_INFO_DESTRUCT(&info[1]);
-    if (failed("starting", rc))
+    if (failed("starting", rc) || !started_whole(threads))
         return false;
     /* Without a handler PMIx complains of clients that die. */
     PMIx_Register_event_handler(NULL, 0, NULL, 0, on_event, NULL, NULL);

@@ -29,7 +29,9 @@ static struct {
  * and the start of a rank, 16 as measured. */
 #define FILES_A_RANK 3
 #define FILES_MORE 24
-#define FILES_IN_RANK 64 /* PMIx and a transport within a rank */
+#define FILES_IN_RANK 64         /* PMIx and a transport within a rank */
+#define FILES_FOR_PEER 3         /* of a rank: for each other one of its node */
+#define STACK_LEAST (256u << 10) /* PMIx crashes on 128 KiB */
 
 /* What this process was started with; numbers above are not looked for. */
 static rlim_t open_files(void)
@@ -45,8 +47,9 @@ static rlim_t open_files(void)
  * The soft limit can be raised, also for ranks when it is too low for any.
  * Without this check PMIx would say what it is that fails, but not why.
  */
-static bool enough_files(int size)
+static bool enough_files(int size, int nodes)
 {
+    rlim_t peers = (rlim_t)((size + nodes - 1) / nodes);
     rlim_t need = open_files() + FILES_A_RANK * (rlim_t)size + FILES_MORE;
     struct rlimit files;
 
@@ -62,6 +65,9 @@ static bool enough_files(int size)
     getrlimit(RLIMIT_NOFILE, &files);
     if (files.rlim_cur >= need)
         return true;
+    /* not the launcher's need first, and then that of the ranks */
+    if (need < FILES_IN_RANK + FILES_FOR_PEER * peers)
+        need = FILES_IN_RANK + FILES_FOR_PEER * peers;
     fprintf(stderr,
             "accel: launch: %d ranks need %llu open files, but the limit is "
             "%llu: raise it with ulimit -n\n",
@@ -69,7 +75,21 @@ static bool enough_files(int size)
     return false;
 }
 
-bool proc_prepare(int size)
+/* Threads of PMIx have stacks as large as the limit of this one. */
+static bool enough_stack(void)
+{
+    struct rlimit stack;
+
+    if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= STACK_LEAST)
+        return true;
+    fprintf(stderr,
+            "accel: launch: PMIx needs a stack of %u KiB, but the limit is "
+            "%llu: raise it with ulimit -s\n",
+            STACK_LEAST >> 10, (unsigned long long)stack.rlim_cur >> 10);
+    return false;
+}
+
+bool proc_prepare(int size, int nodes)
 {
     static const int ours[] = {SIGCHLD, SIGTERM, SIGINT,  SIGHUP, SIGQUIT,
                                SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP};
@@ -84,9 +104,7 @@ bool proc_prepare(int size)
     /* Who reads a terminal from the background is stopped, and no signal but
      * SIGKILL would be seen again: an error is better. */
     before.terminal_input = signal(SIGTTIN, SIG_IGN);
-    if (!enough_files(size))
-        return false;
-    return true;
+    return enough_files(size, nodes) && enough_stack();
 }
 
 int proc_signals(void)

@@ -263,8 +263,9 @@ static bool start_rank(struct run *run, int r, int *status)
                          options->argv, env, &what);
     env_free(env);
     if (err) {
-        fprintf(stderr, "accel: launch: cannot start rank %d: %s: %s\n", r,
-                what, strerror(err));
+        fprintf(stderr, "accel: launch: cannot start rank %d: ", r);
+        cmd_put(stderr, what);
+        fprintf(stderr, ": %s\n", strerror(err));
         *status = what == options->argv[0] ? 127 : 1;
         return false;
     }
@@ -420,7 +421,7 @@ int launch_run(const struct launch_options *options)
     struct run run;
     const char *dir;
 
-    if (!proc_prepare(options->size) || !env_prepare(options))
+    if (!proc_prepare(options->size, options->nodes) || !env_prepare(options))
         return 1;
     if (!(dir = guard_start()))
         return 1;

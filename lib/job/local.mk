@@ -10,6 +10,8 @@ lib_libaccel_core_la_SOURCES += \
 	lib/job/compare.c \
 	lib/job/exchange.c \
 	lib/job/pmix.c \
+	lib/job/pmix_init.c \
+	lib/job/pmix_priv.h \
 	lib/job/single.c \
 	lib/job/custom.c \
 	lib/job/nodelist.c

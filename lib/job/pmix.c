@@ -1,5 +1,5 @@
 /*
- * PMIx tells who we are. The only file that knows PMIx.
+ * PMIx tells who we are. This file and pmix_init.c are all that know PMIx.
  *
  * What experience with PMIx 3 to 5 under Slurm and Open MPI taught:
  * - PMIx_Init that does not succeed leaves a library that answers happily as
@@ -32,8 +32,7 @@
  *   setting pmix=close finalizes right after the exchange.
  */
 #include "job_priv.h"
-
-#include <pmix.h>
+#include "pmix_priv.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -237,7 +236,7 @@ static void listen_for_ends(void)
                                     NULL);
 }
 
-static accel_status_t start_session(void)
+static accel_status_t start_session(int64_t seconds)
 {
     if (session.open && session.owner == getpid())
         return ACCEL_OK;
@@ -251,16 +250,11 @@ static accel_status_t start_session(void)
                        "again",
                        session.broken ? "could not be started"
                                       : "was closed (setting pmix=close)");
-    pmix_status_t rc = PMIx_Init(&session.me, NULL, 0);
-    if (rc != PMIX_SUCCESS) {
-        session.broken = true;
-        return ax_fail(ACCEL_ERR_UNSUPPORTED,
-                       "job: PMIX_NAMESPACE is set, but PMIx_Init says %s "
-                       "(%d): the launcher's PMIx server is gone, refuses, or "
-                       "is not for this process; unset PMIX_NAMESPACE to run "
-                       "as one process",
-                       PMIx_Error_string(rc), (int)rc);
-    }
+    session.broken = true; /* until it is known to be whole */
+    accel_status_t st = ax_pmix_init(seconds, &session.me);
+    if (st != ACCEL_OK)
+        return st;
+    session.broken = false;
     session.open = true;
     session.owner = getpid();
     listen_for_ends();
@@ -276,7 +270,8 @@ static accel_status_t pmix_open(accel_job_t *job, const accel_oob_t *oob)
     accel_status_t st;
 
     (void)oob;
-    if ((st = start_session()) != ACCEL_OK)
+    st = start_session(ax_settings_int(job->settings, "timeout"));
+    if (st != ACCEL_OK)
         return st;
     if (session.me.rank > AX_JOB_RANKS_MAX)
         return ax_fail(ACCEL_ERR_PROTO, "job: PMIx says rank %u",
@@ -306,15 +301,11 @@ struct fence {
 static struct fence *fence_create(void)
 {
     struct fence *fence = calloc(1, sizeof *fence);
-    pthread_condattr_t attr;
 
     if (!fence)
         return NULL;
     pthread_mutex_init(&fence->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&fence->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    ax_pmix_clocked(&fence->changed);
     return fence;
 }
 
@@ -342,17 +333,6 @@ static void fence_done(pmix_status_t rc, void *data)
 #define TICK_NS 50000000 /* between looks at the news */
 #define LATE_TICKS 10    /* for the fence's own end after a rank's */
 
-static struct timespec after(int64_t ns)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    ns += t.tv_nsec;
-    t.tv_sec += ns / 1000000000;
-    t.tv_nsec = ns % 1000000000;
-    return t;
-}
-
 /*
  * False: not finished within `seconds`, or a rank has ended; the fence is then
  * the callback's. Who ends right after the fence is no reason to give up: the
@@ -360,12 +340,12 @@ static struct timespec after(int64_t ns)
  */
 static bool fence_wait(struct fence *fence, int64_t seconds, pmix_status_t *rc)
 {
-    struct timespec until = after(seconds * 1000000000), tick;
+    struct timespec until = ax_pmix_after(seconds * 1000000000), tick;
     int late = 0;
 
     pthread_mutex_lock(&fence->lock);
     while (!fence->finished && late < LATE_TICKS) {
-        tick = after(TICK_NS);
+        tick = ax_pmix_after(TICK_NS);
         bool last = tick.tv_sec > until.tv_sec;
         if (pthread_cond_timedwait(&fence->changed, &fence->lock,
                                    last ? &until : &tick) != 0 &&

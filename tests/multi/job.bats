@@ -26,6 +26,15 @@ setup() {
     grep -q 'unset PMIX_NAMESPACE' <<<"$output"
 }
 
+@test "a server that does not answer ends the wait for it" {
+    # the launcher is stopped until the rank has given up
+    # shellcheck disable=SC2016
+    run env ACCEL_TIMEOUT=2 timeout 60 accel launch -n 1 sh -c \
+        'kill -STOP $PPID; "$0"; s=$?; kill -CONT $PPID; exit $s' "$job"
+    [ "$status" -eq 1 ]
+    grep -q 'PMIx server has not answered in 2 s (setting "timeout"): it is' <<<"$output"
+}
+
 @test "other settings on one rank: all ranks say the same" {
     run timeout 60 accel launch -n 4 --nodes 2 "$job" --settings 2 fp16
     [ "$status" -eq 1 ]

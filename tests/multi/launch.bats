@@ -275,6 +275,42 @@ JOBS
     [ "$(wc -l <"$dir/out")" -eq 3 ]
 }
 
+# Where PMIx could not start its threads, ranks would wait for the server.
+@test "little address space: it works, or is told before a rank starts" {
+    local kib told=0
+    for kib in 30000 45000 60000 72000 76000 80000 84000 88000 92000 100000; do
+        rc=0
+        (
+            ulimit -v $kib
+            exec timeout 60 accel launch -n 2 "$job"
+        ) >"$dir/out" 2>&1 || rc=$?
+        [ "$rc" -ne 124 ]
+        [ "$rc" -ne 139 ]
+        [ "$rc" -eq 0 ] || [ -s "$dir/out" ]
+        run ! grep -q hangs "$dir/out"
+        if grep -q 'launch: .*address space' "$dir/out"; then
+            told=$((told + 1))
+            [ "$(wc -l <"$dir/out")" -eq 1 ]
+            grep -qE "needs [0-9]+ KiB of address space, but the limit is \
+$kib: raise it with ulimit -v" "$dir/out"
+            # and that much does
+            need=$(grep -oE 'needs [0-9]+' "$dir/out")
+            bash -c "ulimit -v ${need#* } && timeout 60 accel launch -n 1 true"
+        fi
+    done
+    [ "$told" -gt 0 ]
+}
+
+@test "a small stack is told, by the launcher and by ranks" {
+    run bash -c "ulimit -s 128 && timeout 60 accel launch -n 2 '$job'"
+    [ "$status" -eq 1 ]
+    [[ $output == "accel: launch: PMIx needs a stack of 256 KiB, but the limit \
+is 128: raise it with ulimit -s" ]]
+    run launch -n 2 sh -c "ulimit -s 128; exec '$job'"
+    [ "$status" -eq 1 ]
+    [ "$(grep -c 'job: PMIx needs a stack of 256 KiB, .* 128; raise' <<<"$output")" -eq 2 ]
+}
+
 @test "signals are passed on" {
     cat >"$dir/listen" <<'LISTEN'
 for s in HUP INT TERM USR1 USR2 QUIT; do
@@ -536,6 +572,20 @@ true
 -n 2 --grace soon true
 -n 2 --no-such-option true
 LINES
+    # "--n" is no short form of --nodes
+    run launch --n 2 true
+    [ "$status" -eq 2 ]
+    grep -q 'launch: --n: no such option; -n (--ntasks) is' <<<"$output"
+    run launch --np 2 true
+    [ "$status" -eq 2 ]
+    grep -q 'launch: --np: no such option; -n (--ntasks) is' <<<"$output"
+    run launch --ntasks 2 --nodes=2 sh -c 'echo $PMIX_RANK'
+    [ "$status" -eq 0 ]
+    [ "$(sort <<<"$output")" = $'0\n1' ]
+    # what is repeated is no command for the terminal
+    run launch -n $'\e[31m1\xc2\x9b' true
+    [ "$status" -eq 2 ]
+    [[ $output == *'-n \x1B[31m1\xC2\x9B: want a number'* ]]
 }
 
 @test "from a terminal, rank 0 may end before its input and the others" {
