@@ -76,6 +76,19 @@ static accel_status_t set_lines(accel_settings_t *s, accel_origin_t origin,
     return ACCEL_OK;
 }
 
+static accel_status_t fail_unreadable(accel_status_t st, accel_origin_t origin)
+{
+    accel_error_t error;
+
+    ax_error_get(&error);
+    return ax_fail(st, "settings: %.300s; %s", error.text,
+                   origin == ACCEL_ORIGIN_SITE
+                       ? "make it readable for all, or set ACCEL_SITE_CONF to "
+                         "another file"
+                       : "make it readable, or set XDG_CONFIG_HOME to another "
+                         "folder");
+}
+
 /* `variable` named the file, and then it must be there; NULL: nobody did. */
 static accel_status_t from_file(accel_settings_t *s, accel_origin_t origin,
                                 const char *path, const char *variable)
@@ -88,8 +101,9 @@ static accel_status_t from_file(accel_settings_t *s, accel_origin_t origin,
         int err = accel_last_error()->sys_errno;
         if (variable)
             return ax_fail_prefix(st, "settings: %s", variable);
-        return err == ENOENT || err == ENOTDIR ? ACCEL_OK
-                                               : ax_fail_prefix(st, "settings");
+        if (err == ENOENT || err == ENOTDIR)
+            return ACCEL_OK;
+        return fail_unreadable(st, origin);
     }
     bool *seen = calloc(s->count, sizeof *seen);
     if (!seen)

@@ -19,8 +19,10 @@ accel_status_t ax_refuse_count(size_t count, accel_dtype_t dtype,
 
 accel_status_t ax_refuse_root(const accel_comm_t *c, int root)
 {
-    return ax_fail(ACCEL_ERR_ARG, "comm: root %d is not in [0, %d)", root,
-                   c->size);
+    return ax_fail(ACCEL_ERR_ARG,
+                   "comm: root %d is not in [0, %d); it is a rank of this "
+                   "communicator, see accel_comm_size(3)",
+                   root, c->size);
 }
 
 accel_status_t ax_refuse_buffers(const void *send, size_t send_bytes,

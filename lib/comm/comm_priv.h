@@ -477,6 +477,9 @@ accel_status_t ax_raise_gone(accel_comm_t *c, int rank, const char *how);
 accel_status_t ax_raise_left(accel_comm_t *c, int rank);
 accel_status_t ax_raise_late(accel_comm_t *c, const ax_wait_t *wait);
 
+/* `calls`: those of all ranks, of which some differ. */
+accel_status_t ax_raise_differ(accel_comm_t *c, const char *calls);
+
 /* "all-reduce #12" */
 const char *ax_last_text(uint64_t last, char *buffer, size_t bytes);
 

@@ -216,7 +216,7 @@ static accel_status_t raise_differ(accel_comm_t *c)
     else
         ax_append(text, sizeof text, "no memory to list their calls");
     free(calls);
-    return ax_raise(c, ACCEL_ERR_PROTO, "comm: the ranks disagree: %s", text);
+    return ax_raise_differ(c, text);
 }
 
 /* The error of `rank` becomes mine. */

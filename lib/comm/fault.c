@@ -276,6 +276,14 @@ accel_status_t ax_raise_late(accel_comm_t *c, const ax_wait_t *wait)
     return ax_raise(c, ACCEL_ERR_TIMEOUT, "%s", text);
 }
 
+accel_status_t ax_raise_differ(accel_comm_t *c, const char *calls)
+{
+    return ax_raise(c, ACCEL_ERR_PROTO,
+                    "comm: the ranks disagree: %s; all ranks make the same "
+                    "calls in the same order: look for one under an if",
+                    calls);
+}
+
 /* ---- calls that differ -----------------------------------------------------
  */
 

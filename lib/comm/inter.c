@@ -295,7 +295,7 @@ static accel_status_t raise_differ(accel_comm_t *c)
     }
     ax_calls_text(c, of, c->size, ranks, text, sizeof text);
     x->told = true; /* each leader does this */
-    return ax_raise(c, ACCEL_ERR_PROTO, "comm: the ranks disagree: %s", text);
+    return ax_raise_differ(c, text);
 }
 
 /* The first node's call that can be held against the others'. */

@@ -99,8 +99,10 @@ static accel_status_t check_room(size_t bytes)
     if (left >= 0 && bytes > (unsigned long long)left)
         return ax_fail(ACCEL_ERR_NOMEM,
                        "net: %zu bytes of shared memory wanted, %lld are "
-                       "left on this node; ask for more with --mem",
-                       bytes, left);
+                       "left on this node%s",
+                       bytes, left,
+                       getenv("SLURM_JOB_ID") ? "; ask for more with --mem"
+                                              : "; free some, or want less");
     return ACCEL_OK;
 }
 

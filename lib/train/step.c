@@ -69,10 +69,12 @@ static accel_status_t blame(const accel_t *accel, accel_status_t st)
 {
     if (st != ACCEL_ERR_PEER && st != ACCEL_ERR_PROTO)
         return st;
-    return ax_fail_prefix(st,
-                          "after %llu batches (accel_join() is for ranks that "
-                          "have fewer)",
-                          (unsigned long long)accel->synced);
+    /* one that was killed did not run out of data */
+    bool fewer = st == ACCEL_ERR_PROTO ||
+                 strstr(accel_last_error()->text, "has left") != NULL;
+    return ax_fail_prefix(
+        st, "after %llu batches%s", (unsigned long long)accel->synced,
+        fewer ? " (accel_join() is for ranks that have fewer)" : "");
 }
 
 accel_status_t accel_backward_end(accel_t *accel)

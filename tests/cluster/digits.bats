@@ -115,6 +115,7 @@ END
         grep -q "^digits: rank $r: .*rank 2 on n3 " err
         ! kill -0 "$(cat pid-$r)" 2>/dev/null || return 1
     done
+    run ! grep accel_join err # it did not run out of data
     grep -q '^resumed after' again
     grep -q '^test accuracy' again
 }
