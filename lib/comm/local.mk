@@ -126,6 +126,11 @@ tests_unit_test_pair_SOURCES = tests/unit/test_pair.c tests/unit/ranks.h
 tests_unit_test_pair_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_pair_LDADD = $(unit_ldadd)
 
+unit_tests += tests/unit/test_kinds
+tests_unit_test_kinds_SOURCES = tests/unit/test_kinds.c tests/unit/ranks.h
+tests_unit_test_kinds_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_kinds_LDADD = $(unit_ldadd)
+
 dist_man_MANS += man/accel_comm_send.3
 dist_man_MANS += man/accel_comm.3 man/accel_comm_allgatherv.3 \
 	man/accel_comm_reduce.3 man/accel_comm_split.3 man/accel_request.3
@@ -178,3 +183,7 @@ multi_tests += tests/multi/limits.bats
 check_PROGRAMS += tests/multi/mp_limits
 tests_multi_mp_limits_CPPFLAGS = $(core_cppflags)
 tests_multi_mp_limits_LDADD = lib/libaccel_core.la
+
+multi_tests += tests/multi/kinds.bats
+check_PROGRAMS += tests/multi/mp_kinds
+tests_multi_mp_kinds_LDADD = lib/libaccel.la

@@ -16,7 +16,7 @@ while IFS= read -r line; do
 done < <(grep -E '^    tests/' tests/CASES)
 (($(grep -cE '^    tests/' tests/CASES) > 0)) ||
     complain "tests/CASES: names no test"
-for number in $(grep -oE '^case [0-9]+' tests/CASES | cut -d' ' -f2); do
+for number in $(grep -oE '^case [0-9]+[a-z]?' tests/CASES | cut -d' ' -f2); do
     awk -v n="$number" '$0 ~ "^case " n ":" { inside = 1; next }
         /^case / { inside = 0 } inside && /^    tests\// { found = 1 }
         END { exit !found }' tests/CASES ||
