@@ -103,13 +103,13 @@ static void make_nodes(accel_comm_t *c, void *op, size_t segment)
     for (int r = 0; r < c->size; r++) {
         int k = ax_node_of(c, r);
         size_t stride = stride_of(t->longest_to[k], first, t->most);
-        if (r != c->rank)
+        size_t n = ax_part_in(t->to, r, first, t->most);
+        if (n && r != c->rank)
             ax_pipe_copy(c,
                          in + t->to_at[k] +
                              pair_at(c->local_rank, ax_ranks_on(c, k),
                                      ax_local_of(c, r), stride),
-                         t->send + ax_part_offset(t->to, r) + first,
-                         ax_part_in(t->to, r, first, t->most));
+                         t->send + ax_part_offset(t->to, r) + first, n);
     }
 }
 
@@ -141,11 +141,12 @@ static void take_nodes(accel_comm_t *c, void *op, size_t segment)
                                ? ax_acc(c->seg, c->turn) + t->to_at[k]
                                : ax_out(c->seg, c->turn) + t->from_at[k];
         size_t stride = stride_of(t->longest_from[k], first, t->most);
-        if (r != c->rank)
+        size_t n = ax_part_in(t->from, r, first, t->most);
+        if (n && r != c->rank)
             ax_pipe_copy(c, t->recv + ax_part_offset(t->from, r) + first,
                          from + pair_at(ax_local_of(c, r), c->local_size,
                                         c->local_rank, stride),
-                         ax_part_in(t->from, r, first, t->most));
+                         n);
     }
 }
 

@@ -32,14 +32,20 @@ static size_t most_elements(const accel_comm_t *c, const ax_nodes_reduce_t *r)
     return c->seg->slot_bytes / (r->how->element ? r->how->element : 1);
 }
 
+/* All but my own slice: nobody else reads that. */
 static void give_elements(accel_comm_t *c, void *op, size_t segment)
 {
     const ax_nodes_reduce_t *r = op;
-    size_t first, n;
+    size_t first, n, from, length, element = r->how->element;
+    char *slot = ax_slot(c->seg, c->local_rank, c->turn);
 
     n = segment_at(r->count, most_elements(c, r), segment, &first);
-    ax_pipe_copy(c, ax_slot(c->seg, c->local_rank, c->turn),
-                 r->send + first * r->how->element, n * r->how->element);
+    const char *send = r->send + first * element;
+    ax_slice(n, element, c->local_size, c->local_rank, &from, &length);
+    size_t end = from + length;
+    ax_pipe_copy(c, slot, send, from * element);
+    ax_pipe_copy(c, slot + end * element, send + end * element,
+                 (n - end) * element);
 }
 
 /* What lies in the heap is read from there, if that is so on all ranks. */
@@ -53,24 +59,35 @@ static accel_status_t meet_heap(accel_comm_t *c, ax_pipe_t *pipe)
     return ax_node_barrier(c);
 }
 
+/* `count` elements of a segment that begins with `first`, of all ranks, from
+ * its element `from` on. */
+static void sum_some(accel_comm_t *c, const ax_nodes_reduce_t *r, size_t first,
+                     size_t from, size_t count)
+{
+    const ax_reduction_t *how = r->how;
+    size_t at = (first + from) * how->element;
+
+    for (int i = 0; i < c->local_size; i++)
+        c->sources[i] = i == c->local_rank ? r->send + at
+                        : ax_all_named(c, AX_SENT)
+                            ? ax_heap_of(c, i, AX_SENT) + at
+                            : ax_slot(c->seg, i, c->turn) + from * how->element;
+    ax_reduce(&(ax_reduce_t){how->dtype, how->acc, how->op, 1.0},
+              ax_acc(c->seg, c->turn) + from * how->acc_element, c->sources,
+              c->local_size, count);
+}
+
 /* My slice of the node's sums. */
 static void sum_elements(accel_comm_t *c, void *op, size_t segment)
 {
     const ax_nodes_reduce_t *r = op;
-    const ax_reduction_t *how = r->how;
-    size_t first, n, from, length, most = NODES_BLOCK / how->element;
-    char *sums = ax_acc(c->seg, c->turn);
+    size_t first, n, from, length, most = NODES_BLOCK / r->how->element;
 
     n = segment_at(r->count, most_elements(c, r), segment, &first);
-    ax_slice(n, how->element, c->local_size, c->local_rank, &from, &length);
+    ax_slice(n, r->how->element, c->local_size, c->local_rank, &from, &length);
     for (size_t k; length > 0; from += k, length -= k) {
         k = length < most ? length : most;
-        if (ax_all_named(c, AX_SENT))
-            ax_reduce_named(c, how, sums + from * how->acc_element, false,
-                            (first + from) * how->element, k);
-        else
-            ax_reduce_slots(c, how, sums + from * how->acc_element, false, from,
-                            k);
+        sum_some(c, r, first, from, k);
         ax_inter_go_on(c);
     }
 }

@@ -9,6 +9,7 @@
 
 #define RECORD_VERSION 3
 #define SLOT_BYTES (128u << 10)
+#define SEGMENT_BYTES (256u << 10) /* the same of several nodes */
 
 /* What a rank publishes through the exchange. */
 struct record {
@@ -133,7 +134,7 @@ static accel_status_t join_node(ax_opening_t *o)
 {
     accel_comm_t *c = o->comm;
     struct record leader;
-    size_t most = SLOT_BYTES;
+    size_t most = c->nodes > 1 ? SEGMENT_BYTES : SLOT_BYTES;
     accel_status_t st;
 
     st = record_of(o, ax_rank_here(c, 0), &leader);

@@ -28,10 +28,10 @@ static void fill_slot(accel_comm_t *c, const ax_parted_t *s, size_t first)
     place_parts(c, s, first);
     for (int p = 0; p < c->size && c->rank == s->root; p++) {
         int rank = c->rank_at[p];
-        if (rank != s->root)
+        size_t n = c->part_at[p + 1] - c->part_at[p];
+        if (n && rank != s->root)
             ax_pipe_copy(c, slot + c->part_at[p],
-                         s->send + ax_part_offset(s->parts, rank) + first,
-                         c->part_at[p + 1] - c->part_at[p]);
+                         s->send + ax_part_offset(s->parts, rank) + first, n);
     }
 }
 
@@ -42,9 +42,9 @@ static void take_part(accel_comm_t *c, const ax_parted_t *s, size_t first,
     int p = c->position[c->rank];
 
     place_parts(c, s, first);
-    if (c->rank != s->root)
-        ax_pipe_copy(c, s->recv + first, from + c->part_at[p],
-                     c->part_at[p + 1] - c->part_at[p]);
+    size_t n = c->part_at[p + 1] - c->part_at[p];
+    if (n && c->rank != s->root)
+        ax_pipe_copy(c, s->recv + first, from + c->part_at[p], n);
 }
 
 static void keep_own(const accel_comm_t *c, const ax_parted_t *s)
