@@ -10,6 +10,8 @@
 #define RECORD_VERSION 3
 #define SLOT_BYTES (128u << 10)
 #define SEGMENT_BYTES (256u << 10) /* the same of several nodes */
+#define SLOT_MOST (512u << 10)  /* fewer meetings, yet in a core's own cache */
+#define SLOTS_BYTES (16u << 20) /* all ranks of a node together, for that */
 
 /* What a rank publishes through the exchange. */
 struct record {
@@ -130,11 +132,22 @@ static accel_status_t make_groups(ax_opening_t *o, ax_seg_plan_t *plan)
     return st;
 }
 
+static size_t slot_bytes(const accel_comm_t *c)
+{
+    size_t most = SLOT_MOST;
+
+    if (c->nodes > 1)
+        return SEGMENT_BYTES;
+    while (most > SLOT_BYTES && 2 * most * (size_t)c->local_size > SLOTS_BYTES)
+        most /= 2;
+    return most;
+}
+
 static accel_status_t join_node(ax_opening_t *o)
 {
     accel_comm_t *c = o->comm;
     struct record leader;
-    size_t most = c->nodes > 1 ? SEGMENT_BYTES : SLOT_BYTES;
+    size_t most = slot_bytes(c);
     accel_status_t st;
 
     st = record_of(o, ax_rank_here(c, 0), &leader);

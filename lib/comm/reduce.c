@@ -6,7 +6,7 @@
 
 /* Bytes that go through half a slot at a time: they stay in the second-level
  * cache on their way. */
-#define PIECE (64u << 10)
+#define PIECE (256u << 10)
 
 static bool is_float(accel_dtype_t dtype)
 {
@@ -431,13 +431,31 @@ static void fill_slot(accel_comm_t *c, const struct reduce_run *run,
     for (int p = 0; p < c->size; p++) {
         int rank = c->rank_at[p];
         size_t n = ax_part_in(parts, rank, first, most);
-        if (n)
+        if (n && rank != c->rank)
             memcpy(slot + at, run->send + ax_part_offset(parts, rank) + first,
                    n);
         c->part_at[p] = at / run->how.element;
         at += n;
     }
     c->part_at[c->size] = at / run->how.element;
+}
+
+/* A chunk of my part: of all ranks' slots, and of what I send. In place the
+ * result lies before what is read, or upon it. */
+static void reduce_part(const accel_comm_t *c, const struct reduce_run *run,
+                        const ax_parts_t *parts, size_t first)
+{
+    const ax_reduction_t *r = &run->how;
+    const size_t *at = c->part_at + c->position[c->rank];
+    const void **src = c->sources;
+
+    if (at[1] == at[0])
+        return;
+    for (int i = 0; i < c->local_size; i++)
+        src[i] = ax_slot(c->seg, i, c->turn) + at[0] * r->element;
+    src[c->local_rank] = run->send + ax_part_offset(parts, c->rank) + first;
+    ax_reduce(&(ax_reduce_t){r->dtype, r->dtype, r->op, r->scale},
+              run->recv + first, src, c->local_size, at[1] - at[0]);
 }
 
 /*
@@ -476,7 +494,6 @@ static accel_status_t reduce_scatter(accel_comm_t *c, struct reduce_run *run,
     size_t element = run->how.element ? run->how.element : 1;
     size_t most = c->seg->slot_bytes / (element * (size_t)c->size) * element;
     size_t longest = mine == ACCEL_OK ? ax_longest_part(c, parts) : 0;
-    int p = c->position[c->rank];
     accel_status_t st;
 
     if (c->size == 1)
@@ -505,10 +522,7 @@ static accel_status_t reduce_scatter(accel_comm_t *c, struct reduce_run *run,
             if ((st = ax_node_barrier(c)) != ACCEL_OK)
                 return st;
         }
-        size_t n = c->part_at[p + 1] - c->part_at[p];
-        if (n)
-            ax_reduce_slots(c, &run->how, run->recv + first, true,
-                            c->part_at[p], n);
+        reduce_part(c, run, parts, first);
     }
     return ACCEL_OK;
 }
