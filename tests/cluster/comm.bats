@@ -8,10 +8,13 @@ setup() {
     with=$top_srcdir/tests/cluster/with-cluster
     die=$top_builddir/tests/multi/mp_die
     comm=$top_builddir/tests/multi/mp_comm
+    product=${ACCEL_TEST_PRODUCT-}
     unset "${!ACCEL_@}"
+    [[ -z $product ]] || export ACCEL_TEST_PRODUCT=$product
     export top_builddir ACCEL_MODULE_DIR=$top_builddir/lib/.libs
     export ACCEL_SITE_CONF=/dev/null XDG_CONFIG_HOME=$BATS_TEST_TMPDIR
-    export die comm
+    pair=$top_builddir/tests/multi/mp_pair
+    export die comm pair
     shared_files >shm.before
 }
 
@@ -29,7 +32,8 @@ teardown() {
 inside() {
     local nodes=$1
     cat >script
-    run timeout 300 "$with" -N "$nodes" -m pmix bash -eu script
+    # all of the product of operations takes hours
+    run timeout "$([[ $product ]] && echo 36000 || echo 300)" "$with" -N "$nodes" -m pmix bash -eu script
 }
 
 @test "nodes of one hostname are several nodes" {
@@ -124,11 +128,34 @@ END
     }
 }
 
-@test "a sample of all operations between nodes, and on parts of the job" {
-    inside 3 <<'END'
-srun -N3 -n5 -m cyclic "$comm" product 30
+# By blocks, in turn, in planes and as one wishes; the last with nodes of three,
+# one, two and one rank.
+@test "a sample of all operations, wherever the ranks are" {
+    inside 4 <<'END'
+srun -N4 -n8 "$comm" product 12
+srun -N3 -n5 -m cyclic "$comm" product 20
+srun -N4 -n9 -m plane=2 "$comm" product 8
+printf 'n3\nn1\nn2\nn3\nn4\nn2\nn3\n' >hosts
+SLURM_HOSTFILE=hosts srun -N4 -n7 -m arbitrary "$comm" product 12
 END
-    [[ $status -eq 0 && $output == *"tried: "*"ok: 5 ranks on 3 nodes, ucx"* ]] || {
+    local ranks
+    for ranks in "8 ranks on 4" "5 ranks on 3" "9 ranks on 4" "7 ranks on 4"; do
+        [[ $status -eq 0 && $output == *"ok: $ranks nodes, ucx"* ]] || {
+            echo "$ranks: $output"
+            return 1
+        }
+    done
+    [[ $(grep -c '^tried: ' <<<"$output") -eq 4 ]]
+}
+
+@test "messages from rank to rank, wherever the ranks are" {
+    inside 4 <<'END'
+srun -N4 -n8 "$pair" ring 1
+srun -N3 -n5 -m cyclic "$pair" tags
+printf 'n3\nn1\nn2\nn3\nn4\nn2\nn3\n' >hosts
+SLURM_HOSTFILE=hosts srun -N4 -n7 -m arbitrary "$pair" tags
+END
+    [[ $status -eq 0 && $(grep -c '^ok: [857] ranks$' <<<"$output") -eq 3 ]] || {
         echo "$output"
         return 1
     }

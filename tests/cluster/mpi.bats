@@ -5,7 +5,9 @@ bats_require_minimum_version 1.5.0
 setup() {
     cd "$BATS_TEST_TMPDIR"
     with=$top_srcdir/tests/cluster/with-cluster
+    product=${ACCEL_TEST_PRODUCT-}
     unset "${!ACCEL_@}" "${!MP_@}"
+    [[ -z $product ]] || export ACCEL_TEST_PRODUCT=$product
     export top_builddir ACCEL_MODULE_DIR=$top_builddir/lib/.libs
     export ACCEL_SITE_CONF=/dev/null XDG_CONFIG_HOME=$BATS_TEST_TMPDIR
     export ACCEL_NET=mpi programs=$top_builddir/tests/multi
@@ -18,7 +20,8 @@ setup() {
 inside() {
     local nodes=$1
     cat >script
-    run timeout 300 "$with" -N "$nodes" -m pmix bash -eu script
+    # all of the product of operations takes hours
+    run timeout "$([[ $product ]] && echo 36000 || echo 300)" "$with" -N "$nodes" -m pmix bash -eu script
 }
 
 @test "accel starts MPI for a program that knows none" {
@@ -28,6 +31,25 @@ srun -N3 -n5 -m cyclic "$programs/mp_comm" quick
 END
     [[ $status -eq 0 && $output == *"transport mpi: "*"checks ok"* &&
         $output == *"ok: 5 ranks on 3 nodes, mpi: "* ]] || {
+        echo "$output"
+        return 1
+    }
+}
+
+# Started by accel, for which the job's ranks are MPI's, and in a program of
+# MPI that gives accel its communicator.
+@test "a sample of all operations and messages over MPI" {
+    inside 3 <<'END'
+srun -N3 -n5 -m cyclic "$programs/mp_comm" product 10
+printf 'n3\nn1\nn2\nn3\nn3\n' >hosts
+SLURM_HOSTFILE=hosts srun -N3 -n5 -m arbitrary "$programs/mp_comm_mpi" product 8
+srun -N3 -n5 -m plane=2 "$programs/mp_pair" tags
+srun -N3 -n5 "$programs/mp_pair_mpi" tags
+END
+    [[ $status -eq 0 &&
+        $(grep -c '^ok: 5 ranks on 3 nodes, mpi' <<<"$output") -eq 2 &&
+        $(grep -c '^tried: ' <<<"$output") -eq 2 &&
+        $(grep -c '^ok: 5 ranks$' <<<"$output") -eq 2 ]] || {
         echo "$output"
         return 1
     }
