@@ -310,6 +310,7 @@ typedef struct ax_wait {
     const int *ranks;   /* AX_WAIT_RANKS, or -1: that one sends to and receives
                          * from; or NULL */
     uint64_t broken_ns; /* the way to one of them was found broken */
+    uint64_t moved_ns;  /* and then something else still came or went */
 } ax_wait_t;
 
 /*

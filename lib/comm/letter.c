@@ -228,6 +228,8 @@ void ax_pairs_left(accel_comm_t *c)
     if (!p || !net)
         return;
     ax_letters_cancel(c);
+    if (c->failed) /* the program's memory that they were in may be gone */
+        ax_net_spoil(c->inter->net);
     p->leave = (ax_letter_t){.source = c->rank, .leaves = 1};
     for (int r = 0; r < c->size && !c->failed; r++) {
         if (!c->inter->reached[r] || p->left[r])

@@ -217,6 +217,26 @@ static accel_status_t hear_all(accel_comm_t *c)
     return ACCEL_OK;
 }
 
+/* Of those that went without a word the first, which may be `rank`: who went
+ * later may have ended because of it. */
+static int first_gone(const accel_comm_t *c, int rank)
+{
+    const ax_inter_t *x = c->inter;
+    const ax_net_t *net = x->net;
+    int first = ax_net_order(net, rank);
+
+    for (int k = 0; k < x->nodes && c->local_rank < c->rails; k++) {
+        int other = ax_rail_rank(c, k);
+        int order =
+            k == c->node || x->peers[k].left_ns ? 0 : ax_net_order(net, other);
+        if (order && order < first) {
+            first = order;
+            rank = other;
+        }
+    }
+    return rank;
+}
+
 /*
  * Is the way to node k broken, or has it left? Its messages may come after
  * the news that it leaves, and another leader may yet explain why a way
@@ -246,7 +266,8 @@ static accel_status_t look_at_peer(accel_comm_t *c, const ax_wait_t *wait,
         return ACCEL_OK;
     /* No transport can tell the one from the other, and none says why. */
     return ax_raise_gone(
-        c, leader, "the connection to it was lost: it died, or its node did");
+        c, first_gone(c, leader),
+        "the connection to it was lost: it died, or its node did");
 }
 
 /* Whom a message from rank to rank goes to or comes from. */
@@ -265,8 +286,11 @@ static accel_status_t look_at_ranks(accel_comm_t *c, ax_wait_t *wait,
             continue;
         if (!wait->broken_ns)
             wait->broken_ns = now;
-        if (now - wait->broken_ns >= EXPLAIN_NS)
-            return ax_raise_gone(c, rank,
+        /* what explains it may come behind a long message */
+        uint64_t quiet =
+            wait->moved_ns > wait->broken_ns ? wait->moved_ns : wait->broken_ns;
+        if (now - quiet >= EXPLAIN_NS || now - wait->broken_ns >= TELL_NS)
+            return ax_raise_gone(c, first_gone(c, rank),
                                  "the connection to it was lost: it died or "
                                  "closed, or its node did");
     }
@@ -284,6 +308,8 @@ accel_status_t ax_inter_poll(accel_comm_t *c, ax_wait_t *wait, bool slow)
         !x->flying)
         return ACCEL_AGAIN;
     bool moved = x->net->ops->progress(x->net->self);
+    if (moved && wait && wait->broken_ns)
+        wait->moved_ns = ax_now_ns();
     if (x->flying && wait && !wait->nodes) /* a wait inside the node */
         ax_exec_poll(c);
     st = hear_all(c);

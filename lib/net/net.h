@@ -16,7 +16,7 @@
 #include "base/base.h"
 #include "mod/mod.h"
 
-#define AX_NET_ABI 5
+#define AX_NET_ABI 6
 
 /* A message under way; the caller's storage, untouched while it is pending. */
 typedef struct ax_net_req {
@@ -85,6 +85,10 @@ typedef struct ax_net_ops {
      * was never connected. */
     const char *(*failed)(void *net, int peer);
 
+    /* Which of the broken ways this one was, in the order in which they broke,
+     * from 1 on; 0: it is not broken. May be NULL. */
+    int (*order)(void *net, int peer);
+
     /* The job has failed, so that others may be gone: nothing that is done
      * from now on, also at the end of the process, waits for them. May be
      * NULL. */
@@ -117,6 +121,12 @@ typedef struct ax_net {
 accel_status_t ax_net_open(const char *wanted, ax_net_ask_t ask,
                            ax_net_t **out);
 void ax_net_spoil(ax_net_t *net);
+
+/* See ax_net_ops_t; 0 where the transport cannot tell. */
+static inline int ax_net_order(const ax_net_t *net, int peer)
+{
+    return net->ops->order ? net->ops->order(net->self, peer) : 0;
+}
 
 /*
  * Registers memory that messages will often come from and go to, once, until

@@ -8,6 +8,7 @@
 #include "net/net.h"
 #include "net/spare.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,8 @@
 
 struct peer {
     ucp_ep_h ep;
-    const char *failed; /* why the way to it is broken */
+    const char *failed; /* why the way to it is broken, */
+    int order;          /* and how many were so before, plus 1 */
 };
 
 /* Memory that is registered: messages in it carry the handle. */
@@ -43,16 +45,22 @@ struct ucx {
     struct region *regions;
     struct hidden *hidden; /* descriptors; one for each time of settling */
     bool settled;
+    bool joined;  /* settled once, so that all were there */
     bool spoiled; /* after a fault */
     bool torn;    /* a message could not be taken back */
     char about[128];
     struct ucx *next; /* of those that could not be closed */
 };
 
-/* A message that was under way to or from a rank that is stopped cannot be
- * taken back, and UCX aborts the process when its worker is destroyed then:
- * such a worker stays until the end of the process, and moves nothing more. */
+/* A message under way cannot always be taken back. After a fault its memory may
+ * be gone, and UCX aborts the process when its worker is destroyed then: such a
+ * worker stays until the end of the process, and moves nothing more. */
 static struct ucx *kept;
+
+static bool is_stuck(const struct ucx *net)
+{
+    return net->spoiled && net->torn;
+}
 
 static const ax_mod_host_t *host;
 
@@ -326,6 +334,17 @@ static void ucx_settle(void *self)
     inside--;
     ax_hide_end(&net->hidden->hide);
     net->settled = true;
+    net->joined = true;
+}
+
+static void note_broken(struct peer *peer, const char *why)
+{
+    static atomic_int broken;
+
+    if (peer->failed)
+        return;
+    peer->failed = why;
+    peer->order = ++broken;
 }
 
 static void peer_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
@@ -333,8 +352,7 @@ static void peer_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
     struct peer *peer = arg;
 
     (void)ep;
-    if (!peer->failed)
-        peer->failed = ucs_status_string(status);
+    note_broken(peer, ucs_status_string(status));
 }
 
 static accel_status_t ucx_connect(void *self, int index, const void *address,
@@ -352,7 +370,7 @@ static accel_status_t ucx_connect(void *self, int index, const void *address,
     accel_status_t st = check_files();
 
     if (st != ACCEL_OK) {
-        peer->failed = "too few open files";
+        note_broken(peer, "too few open files");
         return st;
     }
     /* UCX reads past a record's end when the address is cut: it must be a
@@ -360,7 +378,7 @@ static accel_status_t ucx_connect(void *self, int index, const void *address,
     copy = malloc(bytes ? bytes : 1);
     if (!copy || (net->settled && !begin_hiding(net))) {
         free(copy);
-        peer->failed = "no memory";
+        note_broken(peer, "no memory");
         return host->fail(ACCEL_ERR_NOMEM, "net: ucx: no memory");
     }
     memcpy(copy, address, bytes);
@@ -372,7 +390,10 @@ static accel_status_t ucx_connect(void *self, int index, const void *address,
     if (status == UCS_OK)
         return ACCEL_OK;
     peer->ep = NULL;
-    peer->failed = ucs_status_string(status);
+    note_broken(peer, ucs_status_string(status));
+    /* all could be reached when they started: it has ended since */
+    if (net->joined)
+        return ACCEL_OK;
     if (status != UCS_ERR_UNREACHABLE)
         return fail(status, "ucp_ep_create");
     return host->fail(ACCEL_ERR_UNSUPPORTED,
@@ -549,6 +570,8 @@ static bool ucx_progress(void *self)
 {
     struct ucx *net = self;
 
+    if (is_stuck(net))
+        return false;
     inside++;
     unsigned moved = ucp_worker_progress(net->worker);
     inside--;
@@ -560,6 +583,13 @@ static const char *ucx_failed(void *self, int peer)
     struct ucx *net = self;
 
     return net->peers[peer].failed;
+}
+
+static int ucx_order(void *self, int peer)
+{
+    const struct ucx *net = self;
+
+    return net->peers[peer].order;
 }
 
 static const char *ucx_about(void *self)
@@ -632,8 +662,7 @@ static void ucx_close(void *self, uint64_t timeout_ns)
 
     inside++;
     if (net->worker) {
-        bool closed = close_peers(net, timeout_ns);
-        if (!closed || (net->spoiled && net->torn)) {
+        if (is_stuck(net) || !close_peers(net, timeout_ns)) {
             inside--;
             net->next = kept;
             kept = net;
@@ -674,6 +703,7 @@ static const ax_net_ops_t ops = {.abi = AX_NET_ABI,
                                  .spoil = ucx_spoil,
                                  .progress = ucx_progress,
                                  .failed = ucx_failed,
+                                 .order = ucx_order,
                                  .about = ucx_about};
 
 extern const ax_module_t accel_module;

@@ -106,6 +106,23 @@ rank $dead on $(node_of "$dead" "$ranks" "$nodes") $words" <<<"$output" || {
     [[ $output == *"ranks 0 1 3 were waiting in it"* ]]
 }
 
+# Ranks 2 and 3 of six, or rank 3 that is alone on its node.
+@test "a node whose ranks are all killed at once" {
+    local shape r
+    for shape in "6 3" "4 4"; do
+        # shellcheck disable=SC2086
+        ACCEL_TIMEOUT=600 run on $shape "$die" node 3
+        for ((r = 0; r < ${shape% *}; r++)); do
+            ((r == 3 || (r == 2 && ${shape% *} == 6))) && continue
+            grep -qE "^survivor $r ACCEL_ERR_PEER .*rank [23] on \
+n$((${shape% *} == 6 ? 1 : 3)) is gone" <<<"$output" || {
+                echo "$shape: rank $r: $output"
+                return 1
+            }
+        done
+    done
+}
+
 @test "between nodes the end of a rank is told in words of the user" {
     local how
     for how in kill exit0; do

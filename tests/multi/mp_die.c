@@ -1,18 +1,18 @@
 /*
  * One rank ends, or goes silent, amid collectives; what do the others say?
  *   mp_die MODE RANK [SECONDS]
- * MODE: kill, segv, exit0, close, fork (killed while a child holds its
- * descriptors), spawn (the same with a program), stop (SIGSTOP for SECONDS by a
- * child, then on), sleep (SECONDS before its next call), before (sleep before
- * the first one), random (killed at a random moment by a child), hang (stopped
- * at one, for SECONDS), differ (with MP_LARGE: calls another operation). A
- * survivor prints "survivor R STATUS seconds N: TEXT" and ends with status 3;
- * when nothing went wrong all end with status 0, rank 0 having printed "fine",
- * and who waited prints the processor time that took. MP_WAY=ring, or another
- * one of comm/plan.h, makes all go that way between nodes; the sums become
- * maxima, which every way can find. MP_RAILS=1: all ranks carry their slices of
- * large messages; 0: only leaders do. MP_LARGE=1: all operations in turn, with
- * messages of several segments.
+ * MODE: kill, node (and with it all ranks of its node), segv, exit0, close,
+ * fork (killed while a child holds its descriptors), spawn (the same with a
+ * program), stop (SIGSTOP for SECONDS by a child, then on), sleep (SECONDS
+ * before its next call), before (sleep before the first one), random (killed at
+ * a random moment by a child), hang (stopped at one, for SECONDS), differ (with
+ * MP_LARGE: calls another operation). A survivor prints "survivor R STATUS
+ * seconds N: TEXT" and ends with status 3; when nothing went wrong all end with
+ * status 0, rank 0 having printed "fine", and who waited prints the processor
+ * time that took. MP_WAY=ring, or another one of comm/plan.h, makes all go that
+ * way between nodes; the sums become maxima, which every way can find.
+ * MP_RAILS=1: all ranks carry their slices of large messages; 0: only leaders
+ * do. MP_LARGE=1: all operations in turn, with messages of several segments.
  */
 #include "comm/comm_priv.h"
 #include "multi/mp_start.h"
@@ -110,7 +110,7 @@ static void start_program(void)
 
 static void end_here(void)
 {
-    if (strcmp(mode, "kill") == 0)
+    if (strcmp(mode, "kill") == 0 || strcmp(mode, "node") == 0)
         raise(SIGKILL);
     else if (strcmp(mode, "segv") == 0) {
         signal(SIGSEGV, SIG_DFL);
@@ -282,6 +282,12 @@ static accel_status_t large_round(int i, bool other)
     return st;
 }
 
+static bool is_struck(int culprit)
+{
+    return rank == culprit || (strcmp(mode, "node") == 0 &&
+                               ax_node_of(comm, culprit) == comm->node);
+}
+
 static int loop(int culprit)
 {
     double start = now();
@@ -292,7 +298,7 @@ static int loop(int culprit)
     int rounds = endless ? 1000000 : before + AFTER;
 
     for (int i = 0; i < rounds; i++) {
-        if (i == before && rank == culprit)
+        if (i == before && is_struck(culprit))
             end_here();
         if (i == before)
             start = now();

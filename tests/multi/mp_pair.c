@@ -5,6 +5,8 @@
  *   mp_pair tags             between each two, received in another order, and
  *                            one that does not fit
  *   mp_pair kill R           rank R is killed while the others wait for it
+ *   mp_pair amid R MS        it is killed after so long, while each rank
+ *                            exchanges 64 MiB with its neighbours
  *   mp_pair close R          it closes instead
  *   mp_pair stop R SECONDS   it does nothing for so long, and then goes on
  */
@@ -152,6 +154,36 @@ static void wait_for(int dead)
            (int)(time(NULL) - began), st ? accel_last_error()->text : "");
 }
 
+/* Two ranks away from the one that dies a rank waits for one that has ended
+ * since: the fault is everybody's. */
+static void exchange_until(int dead, int ms)
+{
+    size_t bytes = (size_t)64 << 20;
+    char *out = calloc(bytes, 1), *in = calloc(bytes, 1);
+    int right = (rank + 1) % size, left = (rank + size - 1) % size;
+    accel_outgoing_t send = {out, bytes, ACCEL_U8, right, 1};
+    accel_incoming_t recv = {in, bytes, ACCEL_U8, left, 1};
+    struct timespec time = {.tv_sec = ms / 1000,
+                            .tv_nsec = ms % 1000 * 1000000L};
+    accel_status_t st = ACCEL_OK;
+    pid_t me = getpid();
+
+    must(out && in, "no memory");
+    check(accel_comm_barrier(comm), "barrier");
+    if (rank == dead && fork() == 0) {
+        nanosleep(&time, NULL);
+        kill(me, SIGKILL);
+        _exit(0);
+    }
+    while (st == ACCEL_OK)
+        st = accel_comm_sendrecv(comm, &send, &recv);
+    printf("survivor %d %s: %s\n", rank, accel_status_name(st),
+           accel_last_error()->text);
+    fflush(stdout); /* before the close, which may end otherwise */
+    free(out);
+    free(in);
+}
+
 static void greet(int dead)
 {
     char x = 1;
@@ -182,6 +214,9 @@ int main(int argc, char **argv)
         ring(who);
     } else if (strcmp(how, "tags") == 0) {
         tags();
+    } else if (strcmp(how, "amid") == 0) {
+        exchange_until(who, argc > 3 ? atoi(argv[3]) : 100);
+        fine = false;
     } else {
         greet(who);
         if (rank == who && strcmp(how, "kill") == 0)

@@ -60,6 +60,28 @@ all_say() { # nodes how status words
     done
 }
 
+# The timeout is none that could have ended the wait. Who waits for one that has
+# ended since looks for the first that went.
+@test "and one that is killed amid a message of 64 MiB" {
+    local nodes ms r
+    for nodes in 1 2 4; do
+        for ms in 0 90 400; do
+            ACCEL_TIMEOUT=600 run on 4 $nodes "$pair" amid 2 $ms
+            [[ $output != *"signal "[!9]* ]] || {
+                echo "$nodes nodes, $ms ms: $output"
+                return 1
+            }
+            for r in 0 1 3; do
+                grep -qE "^survivor $r ACCEL_ERR_PEER: comm: rank 2 on [^ ]+ \
+is gone" <<<"$output" || {
+                    echo "$nodes nodes, $ms ms: rank $r: $output"
+                    return 1
+                }
+            done
+        done
+    done
+}
+
 @test "so is one that leaves" {
     local nodes
     for nodes in 1 2 4; do
