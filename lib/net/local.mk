@@ -10,7 +10,7 @@ lib_libaccel_core_la_SOURCES += \
 if HAVE_UCX
 module_LTLIBRARIES += lib/accel_ucx.la
 lib_accel_ucx_la_SOURCES = lib/net/ucx.c lib/net/hide.c lib/net/hide.h \
-	lib/net/spare.c lib/net/spare.h
+	lib/net/spare.c lib/net/spare.h lib/net/ucx_move.c lib/net/ucx_priv.h
 # Headers of UCX 1.18 say "asm", which -std=c11 does not know.
 lib_accel_ucx_la_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS) -Dasm=__asm__
 lib_accel_ucx_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden

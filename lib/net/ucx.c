@@ -4,72 +4,29 @@
  * shared-memory transports are off, which also makes several nodes on one
  * machine behave as several nodes.
  */
-#include "net/hide.h"
-#include "net/net.h"
 #include "net/spare.h"
+#include "net/ucx_priv.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <ucp/api/ucp.h>
 #include <ucs/debug/log_def.h>
-
-struct peer {
-    ucp_ep_h ep;
-    const char *failed; /* why the way to it is broken, */
-    int order;          /* and how many were so before, plus 1 */
-};
-
-/* Memory that is registered: messages in it carry the handle. */
-struct region {
-    struct region *next;
-    uintptr_t from;
-    size_t bytes;
-    ucp_mem_h mem;
-};
-
-struct hidden {
-    struct hidden *next;
-    ax_hide_t hide;
-};
-
-struct ucx {
-    ucp_context_h context;
-    ucp_worker_h worker;
-    ucp_address_t *address;
-    size_t address_bytes;
-    struct peer *peers;
-    int count;
-    struct region *regions;
-    struct hidden *hidden; /* descriptors; one for each time of settling */
-    bool settled;
-    bool joined;  /* settled once, so that all were there */
-    bool spoiled; /* after a fault */
-    bool torn;    /* a message could not be taken back */
-    char about[128];
-    struct ucx *next; /* of those that could not be closed */
-};
 
 /* A message under way cannot always be taken back. After a fault its memory may
  * be gone, and UCX aborts the process when its worker is destroyed then: such a
  * worker stays until the end of the process, and moves nothing more. */
 static struct ucx *kept;
 
-static bool is_stuck(const struct ucx *net)
-{
-    return net->spoiled && net->torn;
-}
-
-static const ax_mod_host_t *host;
+const ax_mod_host_t *ax_ucx_host;
 
 /* ---- what UCX would print --------------------------------------------------
  */
 
 /* Set while this thread is in UCX on our behalf: MPI in the same process may
  * use UCX as well, and its messages are not ours to hide. */
-static _Thread_local int inside;
+_Thread_local int ax_ucx_inside;
 
 /* What it said first about the call in hand: its status alone is little help.
  */
@@ -87,7 +44,7 @@ static ucs_log_func_rc_t take_line(const char *file, unsigned line,
     (void)line;
     (void)function;
     (void)component;
-    if (!inside || level == UCS_LOG_LEVEL_FATAL)
+    if (!ax_ucx_inside || level == UCS_LOG_LEVEL_FATAL)
         return UCS_LOG_FUNC_RC_CONTINUE;
     bool shown = getenv("UCX_LOG_LEVEL") != NULL;
     if (level <= UCS_LOG_LEVEL_WARN) {
@@ -98,24 +55,24 @@ static ucs_log_func_rc_t take_line(const char *file, unsigned line,
         if (!said[0])
             snprintf(said, sizeof said, "%.200s", text);
         if (!shown)
-            host->log(AX_LOG_DEBUG, "net: ucx: %s", text);
+            ax_ucx_host->log(AX_LOG_DEBUG, "net: ucx: %s", text);
     }
     return shown ? UCS_LOG_FUNC_RC_CONTINUE : UCS_LOG_FUNC_RC_STOP;
 }
 
-static void begin_call(void)
+void ax_ucx_begin(void)
 {
     said[0] = '\0';
-    inside++;
+    ax_ucx_inside++;
 }
 
-static accel_status_t fail(ucs_status_t status, const char *what)
+accel_status_t ax_ucx_fail(ucs_status_t status, const char *what)
 {
     accel_status_t st =
         status == UCS_ERR_NO_MEMORY ? ACCEL_ERR_NOMEM : ACCEL_ERR_UNSUPPORTED;
-    return host->fail(st, "net: ucx: %s: %s%s%s", what,
-                      ucs_status_string(status), said[0] ? "; UCX says: " : "",
-                      said);
+    return ax_ucx_host->fail(st, "net: ucx: %s: %s%s%s", what,
+                             ucs_status_string(status),
+                             said[0] ? "; UCX says: " : "", said);
 }
 
 /* ---- open -------------------------------------------------------------------
@@ -133,13 +90,13 @@ static accel_status_t open_context(struct ucx *net)
     ucs_status_t status = ucp_config_read(NULL, NULL, &config);
 
     if (status != UCS_OK)
-        return fail(status, "reading its settings");
+        return ax_ucx_fail(status, "reading its settings");
     if (!getenv("UCX_TLS"))
         status = ucp_config_modify(config, "TLS", "^sm");
     if (status == UCS_OK)
         status = ucp_init(&params, config, &net->context);
     ucp_config_release(config);
-    return status == UCS_OK ? ACCEL_OK : fail(status, "ucp_init");
+    return status == UCS_OK ? ACCEL_OK : ax_ucx_fail(status, "ucp_init");
 }
 
 /* What an address has before the first device. */
@@ -155,11 +112,12 @@ static const char *setting(const char *name)
 /* UCX itself would go on, and fail later, at each peer. */
 static accel_status_t fail_without_device(void)
 {
-    return host->fail(ACCEL_ERR_UNSUPPORTED,
-                      "net: ucx: no network that it may use here: "
-                      "UCX_NET_DEVICES is %.60s, UCX_TLS %.60s%s%s",
-                      setting("UCX_NET_DEVICES"), setting("UCX_TLS"),
-                      said[0] ? "; UCX says: " : "; see ucx_info -d", said);
+    return ax_ucx_host->fail(ACCEL_ERR_UNSUPPORTED,
+                             "net: ucx: no network that it may use here: "
+                             "UCX_NET_DEVICES is %.60s, UCX_TLS %.60s%s%s",
+                             setting("UCX_NET_DEVICES"), setting("UCX_TLS"),
+                             said[0] ? "; UCX says: " : "; see ucx_info -d",
+                             said);
 }
 
 static accel_status_t open_worker(struct ucx *net)
@@ -175,10 +133,10 @@ static accel_status_t open_worker(struct ucx *net)
         ucp_worker_create(net->context, &params, &net->worker);
 
     if (status != UCS_OK)
-        return fail(status, "ucp_worker_create");
+        return ax_ucx_fail(status, "ucp_worker_create");
     status = ucp_worker_query(net->worker, &attr);
     if (status != UCS_OK)
-        return fail(status, "ucp_worker_query");
+        return ax_ucx_fail(status, "ucp_worker_query");
     net->address = attr.address;
     net->address_bytes = attr.address_length;
     return net->address_bytes > NO_DEVICE ? ACCEL_OK : fail_without_device();
@@ -221,10 +179,11 @@ static accel_status_t check_threads(void)
 
     if (ax_spare_threads(THREADS, &error))
         return ACCEL_OK;
-    return host->fail(ACCEL_ERR_SYS,
-                      "net: ucx: no thread can be started: %s; raise ulimit -u "
-                      "or the cgroup's pids.max",
-                      strerror(error));
+    return ax_ucx_host->fail(
+        ACCEL_ERR_SYS,
+        "net: ucx: no thread can be started: %s; raise ulimit -u "
+        "or the cgroup's pids.max",
+        strerror(error));
 }
 
 static accel_status_t check_files(void)
@@ -234,10 +193,11 @@ static accel_status_t check_files(void)
 
     if (ax_spare_files(FILES, &open, &limit))
         return ACCEL_OK;
-    return host->fail(ACCEL_ERR_SYS,
-                      "net: ucx: %d files are open and the limit is %llu, too "
-                      "few for a connection more; raise it with ulimit -n",
-                      open, limit);
+    return ax_ucx_host->fail(
+        ACCEL_ERR_SYS,
+        "net: ucx: %d files are open and the limit is %llu, too "
+        "few for a connection more; raise it with ulimit -n",
+        open, limit);
 }
 
 static accel_status_t ucx_open(const ax_mod_host_t *lent,
@@ -245,28 +205,28 @@ static accel_status_t ucx_open(const ax_mod_host_t *lent,
 {
     struct ucx *net = calloc(1, sizeof *net);
     accel_status_t st;
-    bool first = !host;
+    bool first = !ax_ucx_host;
 
-    host = lent;
+    ax_ucx_host = lent;
     if (net)
         net->peers = calloc((size_t)ask->peers, sizeof *net->peers);
     if (!net || !net->peers || !begin_hiding(net)) {
         if (net)
             free(net->peers);
         free(net);
-        return host->fail(ACCEL_ERR_NOMEM, "net: ucx: no memory");
+        return ax_ucx_host->fail(ACCEL_ERR_NOMEM, "net: ucx: no memory");
     }
     net->count = ask->peers;
     if (first)
         ucs_log_push_handler(take_line);
     snprintf(net->about, sizeof net->about, "UCX %s", ucp_get_version_string());
-    begin_call();
+    ax_ucx_begin();
     st = check_threads();
     if (st == ACCEL_OK)
         st = open_context(net);
     if (st == ACCEL_OK)
         st = open_worker(net);
-    inside--;
+    ax_ucx_inside--;
     if (st != ACCEL_OK) {
         ucx_close(net, 0);
         return st;
@@ -329,15 +289,15 @@ static void ucx_settle(void *self)
 
     if (net->settled)
         return;
-    inside++;
+    ax_ucx_inside++;
     find_device(net);
-    inside--;
+    ax_ucx_inside--;
     ax_hide_end(&net->hidden->hide);
     net->settled = true;
     net->joined = true;
 }
 
-static void note_broken(struct peer *peer, const char *why)
+static void note_broken(struct ucx_peer *peer, const char *why)
 {
     static atomic_int broken;
 
@@ -349,7 +309,7 @@ static void note_broken(struct peer *peer, const char *why)
 
 static void peer_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
 {
-    struct peer *peer = arg;
+    struct ucx_peer *peer = arg;
 
     (void)ep;
     note_broken(peer, ucs_status_string(status));
@@ -359,7 +319,7 @@ static accel_status_t ucx_connect(void *self, int index, const void *address,
                                   size_t bytes)
 {
     struct ucx *net = self;
-    struct peer *peer = &net->peers[index];
+    struct ucx_peer *peer = &net->peers[index];
     ucp_ep_params_t params = {.field_mask =
                                   UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
                                   UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
@@ -379,13 +339,13 @@ static accel_status_t ucx_connect(void *self, int index, const void *address,
     if (!copy || (net->settled && !begin_hiding(net))) {
         free(copy);
         note_broken(peer, "no memory");
-        return host->fail(ACCEL_ERR_NOMEM, "net: ucx: no memory");
+        return ax_ucx_host->fail(ACCEL_ERR_NOMEM, "net: ucx: no memory");
     }
     memcpy(copy, address, bytes);
     params.address = copy;
-    begin_call();
+    ax_ucx_begin();
     ucs_status_t status = ucp_ep_create(net->worker, &params, &peer->ep);
-    inside--;
+    ax_ucx_inside--;
     free(copy);
     if (status == UCS_OK)
         return ACCEL_OK;
@@ -395,188 +355,16 @@ static accel_status_t ucx_connect(void *self, int index, const void *address,
     if (net->joined)
         return ACCEL_OK;
     if (status != UCS_ERR_UNREACHABLE)
-        return fail(status, "ucp_ep_create");
-    return host->fail(ACCEL_ERR_UNSUPPORTED,
-                      "net: ucx: no network joins the two: UCX_NET_DEVICES is "
-                      "%.60s, UCX_TLS %.60s here; compare ucx_info -d on both",
-                      setting("UCX_NET_DEVICES"), setting("UCX_TLS"));
+        return ax_ucx_fail(status, "ucp_ep_create");
+    return ax_ucx_host->fail(
+        ACCEL_ERR_UNSUPPORTED,
+        "net: ucx: no network joins the two: UCX_NET_DEVICES is "
+        "%.60s, UCX_TLS %.60s here; compare ucx_info -d on both",
+        setting("UCX_NET_DEVICES"), setting("UCX_TLS"));
 }
 
-/* ---- registered memory ------------------------------------------------------
+/* ---- what is known ----------------------------------------------------------
  */
-
-static accel_status_t ucx_map(void *self, void *memory, size_t bytes,
-                              void **key)
-{
-    struct ucx *net = self;
-    ucp_mem_map_params_t params = {.field_mask =
-                                       UCP_MEM_MAP_PARAM_FIELD_ADDRESS |
-                                       UCP_MEM_MAP_PARAM_FIELD_LENGTH,
-                                   .address = memory,
-                                   .length = bytes};
-    struct region *region = malloc(sizeof *region);
-
-    if (!region)
-        return host->fail(ACCEL_ERR_NOMEM, "net: ucx: no memory");
-    *region = (struct region){
-        .next = net->regions, .from = (uintptr_t)memory, .bytes = bytes};
-    begin_call();
-    ucs_status_t status = ucp_mem_map(net->context, &params, &region->mem);
-    inside--;
-    if (status != UCS_OK) {
-        free(region);
-        return fail(status, "ucp_mem_map");
-    }
-    net->regions = region;
-    *key = region;
-    return ACCEL_OK;
-}
-
-static void ucx_unmap(void *self, void *key)
-{
-    struct ucx *net = self;
-    struct region *region = key;
-
-    for (struct region **at = &net->regions; *at; at = &(*at)->next)
-        if (*at == region) {
-            *at = region->next;
-            break;
-        }
-    inside++;
-    (void)ucp_mem_unmap(net->context, region->mem);
-    inside--;
-    free(region);
-}
-
-/* UCX 1.13 takes the handle with UCX_PROTO_ENABLE=y and later ones always;
- * else it finds the registration in its cache, where mapping has put it. */
-static void name_region(const struct ucx *net, const void *data, size_t bytes,
-                        ucp_request_param_t *param)
-{
-#if UCP_API_VERSION >= UCP_VERSION(1, 13)
-    uintptr_t at = (uintptr_t)data;
-
-    for (const struct region *r = net->regions; r; r = r->next)
-        if (at >= r->from && at - r->from < r->bytes &&
-            bytes <= r->bytes - (at - r->from)) {
-            param->op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
-            param->memh = r->mem;
-            return;
-        }
-#else
-    (void)net;
-    (void)data;
-    (void)bytes;
-    (void)param;
-#endif
-}
-
-/* ---- messages ---------------------------------------------------------------
- */
-
-static accel_status_t status_of(ucs_status_t status)
-{
-    if (status == UCS_OK)
-        return ACCEL_OK;
-    return status == UCS_ERR_MESSAGE_TRUNCATED ? ACCEL_ERR_PROTO
-                                               : ACCEL_ERR_PEER;
-}
-
-static void finish(ax_net_req_t *req, ucs_status_t status)
-{
-    req->handle = NULL;
-    req->done = true;
-    req->status = status_of(status);
-}
-
-static accel_status_t ucx_send(void *self, int index, uint64_t tag,
-                               const void *data, size_t bytes,
-                               ax_net_req_t *req)
-{
-    struct ucx *net = self;
-    const struct peer *peer = &net->peers[index];
-    ucp_request_param_t param = {.op_attr_mask = 0};
-
-    *req = (ax_net_req_t){.bytes = bytes};
-    if (!peer->ep || peer->failed) {
-        finish(req, UCS_ERR_CONNECTION_RESET);
-        return ACCEL_OK;
-    }
-    name_region(net, data, bytes, &param);
-    inside++;
-    ucs_status_ptr_t handle =
-        ucp_tag_send_nbx(peer->ep, data, bytes, tag, &param);
-    inside--;
-    if (UCS_PTR_IS_PTR(handle))
-        req->handle = handle;
-    else
-        finish(req, UCS_PTR_RAW_STATUS(handle));
-    return ACCEL_OK;
-}
-
-static accel_status_t ucx_recv(void *self, uint64_t tag, uint64_t mask,
-                               void *data, size_t bytes, ax_net_req_t *req)
-{
-    struct ucx *net = self;
-    ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FLAG_NO_IMM_CMPL};
-
-    *req = (ax_net_req_t){.receives = true};
-    name_region(net, data, bytes, &param);
-    inside++;
-    ucs_status_ptr_t handle =
-        ucp_tag_recv_nbx(net->worker, data, bytes, tag, mask, &param);
-    inside--;
-    if (!UCS_PTR_IS_PTR(handle))
-        return fail(UCS_PTR_RAW_STATUS(handle), "ucp_tag_recv_nbx");
-    req->handle = handle;
-    return ACCEL_OK;
-}
-
-static bool ucx_test(void *self, ax_net_req_t *req)
-{
-    ucp_tag_recv_info_t info = {.length = 0};
-    ucs_status_t status;
-
-    (void)self;
-    if (!req->handle)
-        return req->done;
-    status = req->receives ? ucp_tag_recv_request_test(req->handle, &info)
-                           : ucp_request_check_status(req->handle);
-    if (status == UCS_INPROGRESS)
-        return false;
-    if (req->receives)
-        req->bytes = info.length;
-    ucp_request_free(req->handle);
-    finish(req, status);
-    return true;
-}
-
-static void ucx_cancel(void *self, ax_net_req_t *req)
-{
-    struct ucx *net = self;
-
-    if (!req->handle)
-        return;
-    inside++;
-    if (req->receives)
-        ucp_request_cancel(net->worker, req->handle);
-    net->torn |= ucp_request_check_status(req->handle) == UCS_INPROGRESS;
-    ucp_request_free(req->handle);
-    inside--;
-    finish(req, UCS_ERR_CANCELED);
-}
-
-static bool ucx_progress(void *self)
-{
-    struct ucx *net = self;
-
-    if (is_stuck(net))
-        return false;
-    inside++;
-    unsigned moved = ucp_worker_progress(net->worker);
-    inside--;
-    return moved != 0;
-}
 
 static const char *ucx_failed(void *self, int peer)
 {
@@ -602,7 +390,7 @@ static const char *ucx_about(void *self)
 /* ---- close -----------------------------------------------------------------
  */
 
-static void *start_close(struct peer *peer, bool force)
+static void *start_close(struct ucx_peer *peer, bool force)
 {
     ucp_request_param_t param = {.op_attr_mask =
                                      force ? UCP_OP_ATTR_FIELD_FLAGS : 0,
@@ -660,10 +448,10 @@ static void ucx_close(void *self, uint64_t timeout_ns)
 {
     struct ucx *net = self;
 
-    inside++;
+    ax_ucx_inside++;
     if (net->worker) {
-        if (is_stuck(net) || !close_peers(net, timeout_ns)) {
-            inside--;
+        if (ax_ucx_is_stuck(net) || !close_peers(net, timeout_ns)) {
+            ax_ucx_inside--;
             net->next = kept;
             kept = net;
             return;
@@ -674,10 +462,10 @@ static void ucx_close(void *self, uint64_t timeout_ns)
     }
     /* now that no message needs it any more */
     while (net->regions)
-        ucx_unmap(net, net->regions);
+        ax_ucx_unmap(net, net->regions);
     if (net->context)
         ucp_cleanup(net->context);
-    inside--;
+    ax_ucx_inside--;
     while (net->hidden) {
         struct hidden *one = net->hidden;
         net->hidden = one->next;
@@ -694,14 +482,14 @@ static const ax_net_ops_t ops = {.abi = AX_NET_ABI,
                                  .address = ucx_address,
                                  .connect = ucx_connect,
                                  .settle = ucx_settle,
-                                 .map = ucx_map,
-                                 .unmap = ucx_unmap,
-                                 .send = ucx_send,
-                                 .recv = ucx_recv,
-                                 .test = ucx_test,
-                                 .cancel = ucx_cancel,
+                                 .map = ax_ucx_map,
+                                 .unmap = ax_ucx_unmap,
+                                 .send = ax_ucx_send,
+                                 .recv = ax_ucx_recv,
+                                 .test = ax_ucx_test,
+                                 .cancel = ax_ucx_cancel,
                                  .spoil = ucx_spoil,
-                                 .progress = ucx_progress,
+                                 .progress = ax_ucx_progress,
                                  .failed = ucx_failed,
                                  .order = ucx_order,
                                  .about = ucx_about};
