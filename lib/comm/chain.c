@@ -25,7 +25,7 @@
  * to one rank, so they stay flat, and so do broadcasts, of which a socket's
  * cache keeps what one of its ranks has read.
  */
-#include "comm/comm_priv.h"
+#include "comm/levels.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* A communicator's tables, its end, and what it tells of itself. */
-#include "comm/comm_priv.h"
+#include "comm/levels.h"
 
 #include <stdlib.h>
 #include <string.h>

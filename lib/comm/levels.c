@@ -19,7 +19,7 @@
  * A line is written again two calls later, when all have left its call; that
  * holds for a copy as well, as who copies it does so before leaving.
  */
-#include "comm/comm_priv.h"
+#include "comm/levels.h"
 
 #include "topo/topo.h"
 
@@ -198,11 +198,34 @@ static void copy_card(const ax_card_t *from, ax_card_t *to, uint64_t seq)
     atomic_store_explicit(&to->seq, seq, memory_order_release);
 }
 
-void ax_levels_carry_now(accel_comm_t *c, const ax_wait_t *wait)
+static bool all_have_come(const accel_comm_t *c, const ax_wait_t *wait)
+{
+    for (int r = 0; r < c->local_size; r++)
+        if (!ax_has_come(ax_line(c->seg, r), wait))
+            return false;
+    return true;
+}
+
+/*
+ * Who sleeps has lines to copy, and waits for what others copy: that is all
+ * there to be done once the last rank has come, and not before. Then each
+ * wakes the others when it has copied its share.
+ */
+static void wake_others(accel_comm_t *c, ax_wait_t *wait)
+{
+    bool any = atomic_load_explicit(&c->seg->head->sleepers,
+                                    memory_order_relaxed) != 0;
+
+    if (wait->rung || !any || !all_have_come(c, wait))
+        return;
+    wait->rung = true;
+    ax_bell_ring(c->seg);
+}
+
+void ax_levels_carry_now(accel_comm_t *c, ax_wait_t *wait)
 {
     const ax_levels_t *l = c->levels;
     uint64_t seq = wait->entered;
-    bool news = wait->tries == 0; /* mine, for those that copy my line */
 
     for (int i = 0; i < l->nduties; i++) {
         const ax_line_t *line = ax_line(c->seg, l->duties[i]);
@@ -214,10 +237,8 @@ void ax_levels_carry_now(accel_comm_t *c, const ax_wait_t *wait)
         else
             atomic_store_explicit(&copy->arrived, wait->arrived,
                                   memory_order_release);
-        news = true;
     }
-    if (news)
-        ax_bell_ring(c->seg);
+    wake_others(c, wait);
 }
 
 bool ax_levels_owes_now(const accel_comm_t *c, const ax_wait_t *wait, int local)

@@ -20,6 +20,7 @@ lib_libaccel_core_la_SOURCES += \
 	lib/comm/inter_priv.h \
 	lib/comm/letter.c \
 	lib/comm/levels.c \
+	lib/comm/levels.h \
 	lib/comm/measure.c \
 	lib/comm/model.c \
 	lib/comm/model.h \

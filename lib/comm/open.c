@@ -1,6 +1,7 @@
 /* Opening a communicator: how its ranks find each other. */
 #include "comm/cma_priv.h"
 #include "comm/inter_priv.h"
+#include "comm/levels.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -272,7 +273,7 @@ static void describe(accel_comm_t *c)
                  *c->cma.why ? "; " : "", c->cma.why);
     ax_log(AX_LOG_INFO, "comm: %d ranks on %d nodes; between nodes: %s",
            c->size, c->nodes, c->transport);
-    if (c->nodes == 1 && c->rank == 0 && !c->levels &&
+    if (c->nodes == 1 && c->rank == 0 &&
         strcmp(ax_settings_str(c->settings, "debug"), "tuning") == 0)
         ax_log(AX_LOG_REPORT,
                "tuning: one node: broadcast, gather and scatter "

@@ -1,5 +1,6 @@
 /* All-reduce, reduce and reduce-scatter. */
 #include "comm/direct.h"
+#include "comm/levels.h"
 #include "comm/pipe.h"
 
 #include <string.h>

@@ -5,7 +5,7 @@
  * ends every wait. A leader of several nodes sleeps for shorter times, since
  * nobody rings for what comes from the other nodes.
  */
-#include "comm/comm_priv.h"
+#include "comm/levels.h"
 
 #include <sched.h>
 
@@ -153,11 +153,12 @@ static accel_status_t look_around(accel_comm_t *c, ax_wait_t *wait)
     return ACCEL_OK;
 }
 
-static void sleep_for_bell(accel_comm_t *c, const ax_wait_t *wait)
+static void sleep_for_bell(accel_comm_t *c, ax_wait_t *wait)
 {
     uint32_t bell = ax_bell_begin(c->seg);
     bool there = false;
 
+    ax_levels_carry(c, wait); /* what came before I was seen to sleep */
     for (int r = 0; r < c->local_size && !there; r++)
         there = lacks(c, wait, r);
     if (there && !ax_fault_there(c))
@@ -262,7 +263,6 @@ static accel_status_t enter_by_groups(accel_comm_t *c, unsigned looks)
 
     for (unsigned i = 0; i < looks; i++) {
         ax_levels_carry(c, &wait);
-        wait.tries = 1; /* mine has been told of */
         while (r < c->local_size && ax_has_come(c->seen[r], &wait))
             r++;
         if (r == c->local_size)

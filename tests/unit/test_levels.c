@@ -1,6 +1,7 @@
 /* Ranks of a node in groups; ranks are threads. */
 #include "unit/unit.h"
 
+#include "comm/levels.h"
 #include "multi/sweep.h"
 #include "unit/ranks.h"
 
@@ -104,18 +105,19 @@ static const struct {
     const char *const *nodes;
     const char *spec;
 } worlds[] = {
-    {3, NULL, "groups=aab"},     {3, NULL, "groups=aba"},
-    {4, NULL, "groups=aabb"},    {4, NULL, "groups=ab"},
-    {5, NULL, "groups=abbcc"},   {6, NULL, "groups=aabbcc"},
-    {7, NULL, "groups=aaaabbc"}, {8, NULL, "groups=aabbccdd"},
-    {9, NULL, "groups=abc"},     {8, cyclic, "groups=aabb"},
+    {3, NULL, "groups=aab"},   {4, NULL, "groups=ab"},
+    {5, NULL, "groups=abbcc"}, {6, cyclic, "groups=aab"},
     {7, uneven, "groups=aab"},
 };
 
 static void quick_sweep(rank_of_t *me)
 {
     CHECK(me->comm->by_groups == (me->comm->local_size > 2));
+#if defined(__SANITIZE_THREAD__)
+    sweep_rounds(me->comm, 50);
+#else
     sweep(me->comm, true);
+#endif
 }
 
 static void results_are_right(void **state)
@@ -299,7 +301,7 @@ static void bits_are_those_of_the_flat_way(void **state)
         int size;
         const char *spec;
         size_t step; /* every so many of the cases */
-    } of[] = {{4, "groups=aabb", 1},      {3, "groups=aab", 5},
+    } of[] = {{4, "groups=aabb", 2},      {3, "groups=aab", 5},
               {3, "groups=abb", 5},       {5, "groups=aabbb", 3},
               {6, "groups=aabbcc", 5},    {7, "groups=aaaabbc", 7},
               {9, "groups=aabbbccdd", 7}, {4, "groups=aaab", 5}};
