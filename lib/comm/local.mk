@@ -93,6 +93,11 @@ tests_unit_test_ops_SOURCES = tests/unit/test_ops.c tests/unit/ranks.h
 tests_unit_test_ops_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_ops_LDADD = $(unit_ldadd)
 
+unit_tests += tests/unit/test_beyond
+tests_unit_test_beyond_SOURCES = tests/unit/test_beyond.c tests/unit/ranks.h
+tests_unit_test_beyond_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_beyond_LDADD = $(unit_ldadd)
+
 unit_tests += tests/unit/test_request
 tests_unit_test_request_SOURCES = tests/unit/test_request.c tests/unit/ranks.h
 tests_unit_test_request_CPPFLAGS = $(unit_cppflags)

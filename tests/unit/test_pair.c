@@ -5,17 +5,6 @@
 
 #include <time.h>
 
-#if defined(__SANITIZE_THREAD__)
-#define WITH_UCX false
-#define WHY_NOT "its threads are not instrumented: false reports"
-#elif !defined(HAVE_UCX)
-#define WITH_UCX false
-#define WHY_NOT "configured without it"
-#else
-#define WITH_UCX true
-#define WHY_NOT ""
-#endif
-
 static const char *const one[] = {"a", "a", "a", "a", "a"};
 static const char *const two[] = {"a", "b", "a", "b", "b"};
 static const char *const three[] = {"a", "b", "c", "b", "a"};
