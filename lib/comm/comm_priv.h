@@ -145,13 +145,6 @@ struct accel_comm {
     char transport[200];
 };
 
-/* Once the node has been entered: do all of its ranks that have `what` have it
- * in the heap? */
-static inline bool ax_all_named(const accel_comm_t *c, int what)
-{
-    return c->all_named & AX_NAMED(what);
-}
-
 static inline bool ax_is_leader(const accel_comm_t *c)
 {
     return c->local_rank == 0;
@@ -514,17 +507,6 @@ void ax_reduce_slots(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
 void ax_sources_inline(const accel_comm_t *c, const char *send, size_t bytes,
                        size_t offset);
 
-/* The same where all ranks have named what they send, from `offset` bytes
- * on. */
-void ax_reduce_named(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
-                     bool final, size_t offset, size_t count);
-
-/* My slice of a reduction of `count` elements where all have named what they
- * send and where they want the result: read from all ranks, and the result
- * written to all of them, or to rank `root` (-1: all). */
-void ax_reduce_direct(const accel_comm_t *c, const ax_reduction_t *r,
-                      size_t count, int root);
-
 /* ---- inter.c: between the nodes ---------------------------------------------
  */
 
@@ -597,13 +579,6 @@ accel_status_t ax_agree(accel_comm_t *c, accel_status_t mine);
 ax_block_t *ax_heap_find(const accel_comm_t *c, const void *memory,
                          size_t bytes);
 void ax_heap_fini(accel_comm_t *c);
-
-/* The call, which is filled in, names where [memory, memory + bytes) lies in
- * the heap, if it does; `what`: AX_SENT or AX_COMES. */
-void ax_heap_note(accel_comm_t *c, int what, const void *memory, size_t bytes);
-
-/* The memory that local rank `local` has named, or NULL. */
-char *ax_heap_of(const accel_comm_t *c, int local, int what);
 
 /* Bytes of each rank in a gather: all the same, or a table. */
 typedef struct ax_parts {

@@ -42,6 +42,20 @@ static inline bool ax_has_named(const accel_comm_t *c)
     return c->call.named & AX_NAMED_ANY;
 }
 
+/* The call, which is filled in, names where [memory, memory + bytes) lies in
+ * the heap, if it does; `what`: AX_SENT or AX_COMES. */
+void ax_heap_note(accel_comm_t *c, int what, const void *memory, size_t bytes);
+
+/* The memory that local rank `local` has named, or NULL. */
+char *ax_heap_of(const accel_comm_t *c, int local, int what);
+
+/* Once the node has been entered: do all of its ranks that have `what` have it
+ * in the heap? */
+static inline bool ax_all_named(const accel_comm_t *c, int what)
+{
+    return c->all_named & AX_NAMED(what);
+}
+
 /* A gather or a scatter under way: parts go from `send` to `recv`, which is
  * NULL where nothing comes. `root` is -1 when all get all. */
 typedef struct ax_parted {
@@ -89,5 +103,20 @@ accel_status_t ax_direct_broadcast(accel_comm_t *c, char *buffer, size_t bytes,
 
 /* Does local rank `local` work in place, as far as its places tell? */
 bool ax_is_in_place(const accel_comm_t *c, int local);
+
+/* ---- node.c
+ * ------------------------------------------------------------------
+ */
+
+/* As ax_reduce_slots(), where all ranks have named what they send, from
+ * `offset` bytes on. */
+void ax_reduce_named(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
+                     bool final, size_t offset, size_t count);
+
+/* My slice of a reduction of `count` elements where all have named what they
+ * send and where they want the result: read from all ranks, and the result
+ * written to all of them, or to rank `root` (-1: all). */
+void ax_reduce_direct(const accel_comm_t *c, const ax_reduction_t *r,
+                      size_t count, int root);
 
 #endif

@@ -1,4 +1,5 @@
 /* Memory that all ranks of a node can reach. */
+#include "comm/direct.h"
 #include "comm/inter_priv.h"
 
 #include <stdlib.h>

@@ -71,6 +71,7 @@ tests_unit_test_comm_LDADD = $(unit_ldadd)
 unit_tests += tests/unit/test_product
 tests_unit_test_product_SOURCES = tests/unit/test_product.c \
 	tests/unit/ranks.h tests/multi/product.c tests/multi/product.h \
+	tests/multi/product_space.c tests/multi/product_priv.h \
 	tests/multi/element.h
 tests_unit_test_product_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_product_LDADD = $(unit_ldadd)
@@ -78,6 +79,7 @@ tests_unit_test_product_LDADD = $(unit_ldadd)
 unit_tests += tests/unit/test_cma
 tests_unit_test_cma_SOURCES = tests/unit/test_cma.c \
 	tests/unit/ranks.h tests/multi/product.c tests/multi/product.h \
+	tests/multi/product_space.c tests/multi/product_priv.h \
 	tests/multi/element.h
 tests_unit_test_cma_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_cma_LDADD = $(unit_ldadd)
@@ -154,6 +156,7 @@ tests_multi_mp_ways_CPPFLAGS = $(core_cppflags)
 tests_multi_mp_ways_LDADD = lib/libaccel_core.la
 tests_multi_mp_comm_SOURCES = tests/multi/mp_comm.c tests/multi/sweep.c \
 	tests/multi/bits.c tests/multi/bits.h tests/multi/product.c \
+	tests/multi/product_space.c tests/multi/product_priv.h \
 	tests/multi/product.h \
 	tests/multi/sweep.h tests/multi/element.h tests/multi/mp_start.h
 tests_multi_mp_comm_CPPFLAGS = $(core_cppflags) -I$(top_srcdir)/tests

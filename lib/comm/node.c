@@ -1,5 +1,5 @@
 /* Reductions inside a node: each rank reduces its slice over all ranks. */
-#include "comm/comm_priv.h"
+#include "comm/direct.h"
 
 #include <string.h>
 

@@ -1,8 +1,7 @@
 /* See product.h. */
 #include "multi/product.h"
 
-#include "comm/direct.h"
-#include "multi/element.h"
+#include "multi/product_priv.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,73 +11,6 @@
 #define PERIOD 91 /* values repeat, so that checking is cheap */
 #define CANARY 0x5a
 #define EDGE 64 /* bytes before and behind a buffer that must stay */
-
-/* X(NAME, text, reduces, parts) */
-#define OPERATIONS(X)                                                          \
-    X(ALLREDUCE, "all-reduce", true, false)                                    \
-    X(REDUCE, "reduce", true, false)                                           \
-    X(REDUCE_SCATTER, "reduce-scatter", true, false)                           \
-    X(REDUCE_SCATTERV, "reduce-scatter-v", true, true)                         \
-    X(BROADCAST, "broadcast", false, false)                                    \
-    X(ALLGATHER, "all-gather", false, false)                                   \
-    X(ALLGATHERV, "all-gather-v", false, true)                                 \
-    X(BYTES, "all-gather of bytes", false, true)                               \
-    X(GATHER, "gather", false, false)                                          \
-    X(GATHERV, "gather-v", false, true)                                        \
-    X(SCATTER, "scatter", false, false)                                        \
-    X(SCATTERV, "scatter-v", false, true)                                      \
-    X(ALLTOALL, "all-to-all", false, false)                                    \
-    X(ALLTOALLV, "all-to-all-v", false, true)
-
-typedef enum operation {
-#define OPERATION_ENUM(NAME, text, reduces, parts) DO_##NAME,
-    OPERATIONS(OPERATION_ENUM)
-#undef OPERATION_ENUM
-        OPERATION_COUNT
-} operation_t;
-
-static const struct {
-    const char *text;
-    bool reduces, parts;
-} about[] = {
-#define OPERATION_ROW(NAME, text, reduces, parts) {text, reduces, parts},
-    OPERATIONS(OPERATION_ROW)
-#undef OPERATION_ROW
-};
-
-typedef enum shape { EQUAL, RAMP, ONE, HOLES, SHAPES } shape_t;
-/* What lies in the heap: nothing, all that ranks have, what they send, what
- * they receive, each of them one or the other. */
-#define FORMS_LIST(X)                                                          \
-    X(APART)                                                                   \
-    X(IN_PLACE)                                                                \
-    X(HEAP)                                                                    \
-    X(HEAP_IN_PLACE)                                                           \
-    X(HEAP_SENT)                                                               \
-    X(HEAP_COMES)                                                              \
-    X(HEAP_SOME)                                                               \
-    X(HEAP_SOME_IN_PLACE)
-
-typedef enum form {
-#define FORM_ENUM(NAME) NAME,
-    FORMS_LIST(FORM_ENUM)
-#undef FORM_ENUM
-        FORMS
-} form_t;
-
-/* One case; alike on all ranks. */
-typedef struct trial {
-    operation_t what;
-    accel_dtype_t t;
-    accel_op_t op;
-    size_t count;
-    shape_t shape;
-    form_t form;
-    bool spread; /* parts lie apart, in reverse order */
-    int rails;   /* see ax_inter_force_rails() */
-    int root;
-    uint64_t dice;
-} trial_t;
 
 static _Thread_local accel_comm_t *comm;
 static _Thread_local int rank, size;
@@ -577,137 +509,6 @@ static void try_one(const trial_t *trial)
 /* ---- the product ------------------------------------------------------------
  */
 
-/* Bytes at which something changes: a cache line, a vector, the heap is worth
- * naming, the small path, a piece, a slot, a slot's part for each rank, and
- * for each pair of ranks. From FIRST_HEAP on what lies in the heap may matter.
- */
-#define FIRST_HEAP 3
-
-static size_t edges(size_t *bytes)
-{
-    size_t n = 0, slot = comm->seg->slot_bytes, most = 1;
-
-    for (int k = 0; k < comm->nodes; k++)
-        if ((size_t)ax_ranks_on(comm, k) > most)
-            most = (size_t)ax_ranks_on(comm, k);
-    size_t p = (size_t)size;
-    const size_t all[] = {8,         AX_SEG_INLINE, 128,
-                          AX_DIRECT, AX_SMALL / p,  slot / (p * most),
-                          slot / p,  64u << 10,     slot,
-                          2 * slot};
-    for (size_t i = 0; i < AX_ARRAY_SIZE(all); i++)
-        bytes[n++] = all[i];
-    return n;
-}
-
-/* Numbers taken off a case's number, one after the other. */
-static size_t digit(uint64_t *number, size_t base)
-{
-    size_t d = (size_t)(*number % base);
-
-    *number /= base;
-    return d;
-}
-
-#define EDGES 10
-#define AROUND 3 /* one element less, exactly so many, one more */
-#define OPS ((size_t)ACCEL_PROD + 1)
-#define ALL_CASES                                                              \
-    (UINT64_C(12) * OPERATION_COUNT * OPS * AROUND * (EDGES + 2) * SHAPES *    \
-     FORMS * 2)
-
-/* Types that stand for all of their size where bytes are only moved, and for
- * what is reduced as it is and in f32 where only the way differs. */
-static bool stands_for_others(accel_dtype_t t)
-{
-    return t == ACCEL_U8 || t == ACCEL_BF16 || t == ACCEL_F32 || t == ACCEL_F64;
-}
-
-/* The least and the most bytes. */
-static bool is_extreme(accel_dtype_t t)
-{
-    return t == ACCEL_U8 || t == ACCEL_F64;
-}
-
-static bool takes_places(operation_t what)
-{
-    return what == DO_ALLGATHERV || what == DO_GATHERV || what == DO_SCATTERV ||
-           what == DO_ALLTOALLV;
-}
-
-/* Can there be such a case at all? */
-static bool is_possible(const trial_t *t)
-{
-    bool reduces = about[t->what].reduces;
-
-    return (reduces || t->op == 0) &&
-           (!reduces || t->op != ACCEL_AVG || is_float(t->t)) &&
-           (about[t->what].parts || t->shape == EQUAL) &&
-           (takes_places(t->what) || t->what == DO_REDUCE || !t->spread) &&
-           ((t->what != DO_BYTES && t->what != DO_BROADCAST) ||
-            t->form == APART || t->form == HEAP || t->form == HEAP_SOME);
-}
-
-/*
- * What is left out, as it can tell nothing new:
- * - uneven parts, buffers in the heap, and NULL where the result of a reduce
- *   is not wanted, with another operator than the sum or a type that another
- *   stands for: the kernel that runs does not know of them;
- * - types of the same size where bytes are only moved, but for exact sizes of
- *   plain buffers; of uneven parts all types but the smallest and the largest;
- * - the heap below the sizes at which it is looked at, and, between nodes, in
- *   operations that never look at it;
- * - parts that lie apart, in all but four forms.
- */
-static bool is_worth_it(const trial_t *t, size_t at, size_t around)
-{
-    bool heap = t->form >= HEAP, plain = t->form == APART || t->form == HEAP;
-    bool odd = heap || t->shape != EQUAL || t->spread;
-    bool reads =
-        comm->nodes == 1 || t->what == DO_ALLREDUCE || t->what == DO_REDUCE;
-
-    if (about[t->what].reduces && odd &&
-        (t->op != ACCEL_SUM || !stands_for_others(t->t)))
-        return false;
-    if (!about[t->what].reduces && !stands_for_others(t->t) &&
-        (!plain || around != 1 || t->shape != EQUAL || t->spread))
-        return false;
-    if (!about[t->what].reduces && !is_extreme(t->t) && t->shape != EQUAL)
-        return false;
-    if (heap && (at < 2 + FIRST_HEAP || !reads))
-        return false;
-    return !t->spread || !takes_places(t->what) || plain ||
-           t->form == IN_PLACE || t->form == HEAP_SOME_IN_PLACE;
-}
-
-/* Case `number` of the product; false: there is no such combination. */
-static bool describe(uint64_t number, trial_t *trial)
-{
-    size_t bytes[EDGES];
-    uint64_t dice = ax_hash(&number, sizeof number, 99);
-
-    *trial = (trial_t){.what = (operation_t)digit(&number, OPERATION_COUNT),
-                       .t = all_types[digit(&number, 12)],
-                       .op = (accel_op_t)digit(&number, OPS),
-                       .dice = dice};
-    size_t around = digit(&number, AROUND), at = digit(&number, EDGES + 2);
-    trial->shape = (shape_t)digit(&number, SHAPES);
-    trial->form = (form_t)digit(&number, FORMS);
-    trial->spread = digit(&number, 2);
-    if (!is_possible(trial) || !is_worth_it(trial, at, around) ||
-        (at < 2 && around != 1))
-        return false;
-    trial->root = (int)((dice >> 24) % (uint64_t)size);
-    trial->rails = (int)((dice >> 32) % 3) - 1;
-    trial->count = at;
-    if (at >= 2) {
-        edges(bytes);
-        trial->count = bytes[at - 2] / accel_dtype_size(trial->t);
-        trial->count += around - (trial->count > 0);
-    }
-    return true;
-}
-
 const char *product_operation(size_t index)
 {
     return index < OPERATION_COUNT ? about[index].text : NULL;
@@ -751,7 +552,8 @@ static size_t try_piece(const wish_t *wish)
     size_t tried = 0;
 
     for (uint64_t i = 0; i < ALL_CASES; i++) {
-        if (!describe(i, &trial) || there++ % wish->pieces + 1 != wish->piece)
+        if (!product_case(comm, i, &trial) ||
+            there++ % wish->pieces + 1 != wish->piece)
             continue;
         try_one(&trial);
         tried++;
@@ -768,7 +570,7 @@ static size_t try_sample(size_t cases, uint64_t seed)
     for (uint64_t i = 0; tried < cases; i++) {
         uint64_t number = ax_hash(&i, sizeof i, seed) % ALL_CASES;
         number += (seed + tried) % OPERATION_COUNT - number % OPERATION_COUNT;
-        if (!describe(number, &trial))
+        if (!product_case(comm, number, &trial))
             continue;
         try_one(&trial);
         tried++;

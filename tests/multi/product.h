@@ -10,7 +10,8 @@
  * many cases of each operation. With ACCEL_TEST_PRODUCT=all in the environment
  * everything is, with ACCEL_TEST_PRODUCT=K/N piece K of N, with
  * ACCEL_TEST_PRODUCT=N so many cases on each communicator. What is left out
- * even then, since it can tell nothing new, is_worth_it() in product.c says.
+ * even then, since it can tell nothing new, is_worth_it() in product_space.c
+ * says.
  */
 #ifndef PRODUCT_H
 #define PRODUCT_H
