@@ -1,5 +1,5 @@
 /* Arguments of the collectives: what is told of wrong ones. */
-#include "comm/comm_priv.h"
+#include "comm/op.h"
 
 accel_status_t ax_refuse_dtype(accel_dtype_t dtype)
 {

@@ -440,57 +440,6 @@ static inline size_t ax_element(accel_dtype_t dtype)
     return (unsigned)dtype < AX_ARRAY_SIZE(bytes) ? bytes[dtype] : 0;
 }
 
-/* ---- args.c ----------------------------------------------------------------
- */
-
-/* What is wrong with the arguments: never ACCEL_OK. */
-accel_status_t ax_refuse_dtype(accel_dtype_t dtype);
-accel_status_t ax_refuse_count(size_t count, accel_dtype_t dtype,
-                               bool times_size);
-accel_status_t ax_refuse_root(const accel_comm_t *c, int root);
-accel_status_t ax_refuse_buffers(const void *send, size_t send_bytes,
-                                 const void *recv, size_t recv_bytes);
-
-static inline accel_status_t ax_check_dtype(accel_dtype_t dtype)
-{
-    return ax_element(dtype) ? ACCEL_OK : ax_refuse_dtype(dtype);
-}
-
-/* `count` elements, of each rank when `times_size`, must fit in memory that
- * has addresses. */
-static inline accel_status_t ax_check_count(const accel_comm_t *c, size_t count,
-                                            accel_dtype_t dtype,
-                                            bool times_size)
-{
-    size_t element = ax_element(dtype), bytes;
-
-    if (element && ax_mul(count, element, &bytes) &&
-        (!times_size || ax_mul(bytes, (size_t)c->size, &bytes)) &&
-        bytes <= PTRDIFF_MAX)
-        return ACCEL_OK;
-    return ax_refuse_count(count, dtype, times_size);
-}
-
-static inline accel_status_t ax_check_root(const accel_comm_t *c, int root)
-{
-    return root >= 0 && root < c->size ? ACCEL_OK : ax_refuse_root(c, root);
-}
-
-/* Neither NULL nor overlapping, unless `send` is `in_place`. */
-static inline accel_status_t
-ax_check_buffers(const void *send, size_t send_bytes, const void *recv,
-                 size_t recv_bytes, const void *in_place)
-{
-    uintptr_t s = (uintptr_t)send, r = (uintptr_t)recv;
-    bool there = (send || !send_bytes) && (recv || !recv_bytes);
-    bool apart = !send_bytes || !recv_bytes || send == in_place ||
-                 s >= r + recv_bytes || r >= s + send_bytes;
-
-    return there && apart
-               ? ACCEL_OK
-               : ax_refuse_buffers(send, send_bytes, recv, recv_bytes);
-}
-
 /* ---- node.c -----------------------------------------------------------------
  */
 
