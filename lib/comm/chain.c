@@ -21,18 +21,17 @@
  * halves there and the lower ones in a neighbour's. Chunk after chunk, all
  * groups work at once.
  *
- * Of the others: a reduce-scatter or a gather moves most bytes once only, each
- * to one rank, so they stay flat, and so do broadcasts, of which a socket's
- * cache keeps what one of its ranks has read.
+ * Other operations stay flat. A reduce-scatter would need the same partial
+ * sums, and a place for them where nothing comes; a broadcast and an all-gather
+ * send each byte to p - g ranks across, where the first of a socket that reads
+ * it brings it into a cache that the others may find it in.
  */
 #include "comm/levels.h"
 
 #include <string.h>
 
 #define CHUNK (16u << 10)
-#define BLOCK                                                                  \
-    1024u /* elements of 16 bits, widened, in the first-level cache            \
-           */
+#define BLOCK 1024u /* elements of 16 bits: widened, they stay in the cache */
 
 struct ax_chain {
     const ax_reduction_t *how;
