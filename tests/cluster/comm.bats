@@ -59,6 +59,22 @@ END
     }
 }
 
+# In a third of the cases all ranks carry large messages, whatever the model
+# says; in another, only leaders do.
+@test "a sample of all operations, however ranks are dealt out" {
+    inside 3 <<'END'
+srun -N3 -n7 -m cyclic "$comm" product 40
+srun -N3 -n8 -m plane=2 "$comm" product 40
+printf 'n3\nn1\nn2\nn1\nn3\nn2\nn1\n' >hosts
+SLURM_HOSTFILE=hosts srun -N3 -n7 -m arbitrary "$comm" product 40
+END
+    [[ $status -eq 0 && $(grep -c "ok: 7 ranks on 3 nodes" <<<"$output") -eq 2 &&
+        $output == *"ok: 8 ranks on 3 nodes"* ]] || {
+        echo "$output"
+        return 1
+    }
+}
+
 # srun lets the others live when a task is killed; they must end themselves.
 @test "four ranks on four nodes all name the one that is killed" {
     inside 4 <<'END'

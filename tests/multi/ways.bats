@@ -145,6 +145,19 @@ rank 2 on n2 is gone" <<<"$output" || {
     [[ $status -ne 0 && $output == *"none tuning"* ]]
 }
 
+@test "the setting rails: always, never, and what is neither" {
+    local comm=$top_builddir/tests/multi/mp_comm
+    ACCEL_RAILS=always ACCEL_DEBUG=tuning run --separate-stderr on 4 2 \
+        "$comm" quick
+    [[ $status -eq 0 &&
+        $(grep -c "tuning: 2 rails at once: " <<<"$stderr") -eq 1 ]]
+    ACCEL_RAILS=never ACCEL_DEBUG=tuning run --separate-stderr on 4 2 \
+        "$comm" quick
+    [[ $status -eq 0 && $stderr != *"rails at once"* ]]
+    ACCEL_RAILS=some run on 4 2 "$comm" quick
+    [[ $status -ne 0 && $output == *"auto always never"* ]]
+}
+
 @test "the network between nodes is said, with the reason" {
     UCX_NET_DEVICES=lo run on 2 2 "$top_builddir/tests/multi/mp_comm" rounds 3
     [[ $status -eq 0 && $output == *"ucx: UCX "*" over tcp/lo, as \
