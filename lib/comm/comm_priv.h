@@ -92,6 +92,15 @@ typedef struct ax_cma {
     char why[160];   /* for people */
 } ax_cma_t;
 
+/* See guard.c. */
+#define AX_GUARD_SHARED 7u /* flag of threads without their own; bits of it */
+typedef struct ax_guard {
+    _Atomic uintptr_t owner;                 /* a thread, and its flag */
+    atomic_bool inside[AX_GUARD_SHARED + 1]; /* the flags */
+    unsigned mine;                           /* that of the one inside */
+    uintptr_t thread[AX_GUARD_SHARED];       /* whose flags they are */
+} ax_guard_t;
+
 struct accel_comm {
     accel_job_t *job;
     const accel_settings_t *settings;
@@ -118,7 +127,7 @@ struct accel_comm {
     ax_pairs_t *pairs;    /* once a message was sent or received */
     int rails; /* ranks of a node that carry data: as many as each node has */
     uint64_t timeout_ns;
-    atomic_bool busy; /* a thread is inside */
+    ax_guard_t guard; /* one thread at a time */
     unsigned forks;   /* of this process, when it was opened */
     bool failed;
     accel_error_t why; /* when failed */
@@ -232,6 +241,17 @@ typedef struct ax_opening {
  * rank could make o->comm. On failure that is still the caller's to close.
  * Collective on all that take part. */
 accel_status_t ax_comm_meet(ax_opening_t *o, accel_status_t mine);
+
+/* ---- guard.c ----------------------------------------------------------------
+ */
+
+/* False when another thread is inside, or comes at the same time. */
+bool ax_guard_enter(ax_guard_t *guard);
+void ax_guard_leave(ax_guard_t *guard);
+
+/* Around fork(), in the parent and, the latter, in the child. */
+void ax_guards_before_fork(void);
+void ax_guards_after_fork(void);
 
 /* ---- enter.c ----------------------------------------------------------------
  */

@@ -15,6 +15,7 @@ lib_libaccel_core_la_SOURCES += \
 	lib/comm/exec.c \
 	lib/comm/fault.c \
 	lib/comm/gatherv.c \
+	lib/comm/guard.c \
 	lib/comm/heap.c \
 	lib/comm/inter.c \
 	lib/comm/inter_priv.h \

@@ -41,17 +41,20 @@ static void destroy(accel_request_t *request)
 
 void ax_queue_before_fork(void)
 {
+    ax_guards_before_fork();
     pthread_mutex_lock(&lock);
 }
 
 void ax_queue_after_fork(void)
 {
     pthread_mutex_unlock(&lock);
+    ax_guards_after_fork();
 }
 
 void ax_queue_in_child(void)
 {
     pthread_mutex_unlock(&lock);
+    ax_guards_after_fork();
     changed = (pthread_cond_t)PTHREAD_COND_INITIALIZER; /* nobody waits */
 }
 

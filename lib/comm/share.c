@@ -7,8 +7,7 @@
  * is will see the fault. */
 static bool go_in(accel_comm_t *c)
 {
-    if (c->size == 1 || c->forks != ax_forks() ||
-        atomic_exchange_explicit(&c->busy, true, memory_order_acquire))
+    if (c->size == 1 || c->forks != ax_forks() || !ax_guard_enter(&c->guard))
         return false;
     if (ax_queue_idle(c))
         return true;

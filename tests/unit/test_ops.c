@@ -299,10 +299,10 @@ static void two_threads(rank_of_t *me)
               ACCEL_OK);
     } else {
         accel_request_t *req;
-        atomic_store(&me->comm->busy, true); /* as its first thread has it */
+        CHECK(ax_guard_enter(&me->comm->guard)); /* as a call does */
         CHECK(pthread_create(&thread, NULL, call_beside, &s) == 0);
         CHECK(pthread_join(thread, NULL) == 0);
-        atomic_store(&me->comm->busy, false);
+        ax_guard_leave(&me->comm->guard);
         CHECK(atomic_load(&s.refused) == 1);
         CHECK(accel_comm_allreduce_start(me->comm, &x, &x, 1, ACCEL_F32,
                                          ACCEL_SUM, &req) == ACCEL_OK);
@@ -310,6 +310,82 @@ static void two_threads(rank_of_t *me)
         CHECK(accel_request_wait(&req) == ACCEL_OK);
     }
     CHECK(x == (float)me->world->size);
+}
+
+/*
+ * Threads that do not take turns, as close together as they can come: never
+ * two inside, nobody is shut out for good, and all calls of those that were
+ * let in are counted.
+ */
+#define CROWD 10 /* more than there are flags */
+#define TRIES 5000
+
+struct crowd {
+    ax_guard_t guard;
+    atomic_int inside, ready;
+    int calls; /* not atomic: only who is inside counts */
+    atomic_int let_in;
+};
+
+static void *crowd_in(void *arg)
+{
+    struct crowd *all = arg;
+
+    atomic_fetch_add(&all->ready, 1);
+    while (atomic_load(&all->ready) < CROWD)
+        sched_yield();
+    for (int i = 0; i < TRIES; i++) {
+        if (!ax_guard_enter(&all->guard))
+            continue;
+        CHECK(atomic_fetch_add(&all->inside, 1) == 0);
+        all->calls++;
+        atomic_fetch_add(&all->let_in, 1);
+        CHECK(atomic_fetch_sub(&all->inside, 1) == 1);
+        ax_guard_leave(&all->guard);
+    }
+    return NULL;
+}
+
+static void never_two_threads_inside(void **state)
+{
+    struct crowd all = {.calls = 0};
+    pthread_t threads[CROWD];
+
+    (void)state;
+    for (int i = 0; i < CROWD; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, crowd_in, &all), 0);
+    for (int i = 0; i < CROWD; i++)
+        pthread_join(threads[i], NULL);
+    assert_true(all.calls > 0);
+    assert_int_equal(all.calls, atomic_load(&all.let_in));
+    assert_true(ax_guard_enter(&all.guard));
+    assert_false(ax_guard_enter(&all.guard)); /* as from a signal's handler */
+    ax_guard_leave(&all.guard);
+    assert_true(ax_guard_enter(&all.guard));
+    ax_guard_leave(&all.guard);
+}
+
+static void *take_a_turn(void *arg)
+{
+    ax_guard_t *guard = arg;
+
+    CHECK(ax_guard_enter(guard));
+    ax_guard_leave(guard);
+    return NULL;
+}
+
+static void threads_may_take_turns(void **state)
+{
+    ax_guard_t guard = {0};
+    pthread_t thread;
+
+    (void)state;
+    for (int i = 0; i < 50; i++) {
+        assert_true(ax_guard_enter(&guard));
+        ax_guard_leave(&guard);
+        assert_int_equal(pthread_create(&thread, NULL, take_a_turn, &guard), 0);
+        pthread_join(thread, NULL);
+    }
 }
 
 static void a_second_thread_is_refused(void **state)
@@ -601,6 +677,8 @@ int main(void)
         cmocka_unit_test(parts_of_the_same_sum_may_differ),
         cmocka_unit_test(a_call_that_is_left_out_is_told),
         cmocka_unit_test(a_second_thread_is_refused),
+        cmocka_unit_test(never_two_threads_inside),
+        cmocka_unit_test(threads_may_take_turns),
         cmocka_unit_test(sizes_that_do_not_fit_are_told),
         cmocka_unit_test(wrong_arguments_are_told),
         cmocka_unit_test(overlaps_are_refused),
