@@ -67,7 +67,7 @@ print(d)' "$1" <<<"$output"
     [ "$status" -eq 0 ]
     grep -qE "^  ucx +refused: mod: $words" <<<"$output"
     run timeout 60 accel launch -n 2 "$top_builddir/tests/multi/mp_comm" rounds 3
-    [[ $status -eq 0 && $output == "ok: 2 ranks on 1 nodes, none: one node" ]]
+    [[ $status -eq 0 && $output == "ok: 2 ranks on 1 nodes, none: "* ]]
     run timeout 60 accel launch -n 2 --nodes 2 \
         "$top_builddir/tests/multi/mp_comm" rounds 3
     [ "$status" -ne 0 ]
