@@ -11,7 +11,8 @@
 /* Can `count` threads more be started now? Else *error is an errno. */
 bool ax_spare_threads(int count, int *error);
 
-/* Can `count` files more be opened? Else how many are open, and the limit. */
+/* Can `count` files more be opened? Else how many are open, and the limit; or
+ * -1, when the whole machine can open no more. */
 bool ax_spare_files(int count, int *open, unsigned long long *limit);
 
 #endif

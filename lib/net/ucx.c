@@ -193,6 +193,10 @@ static accel_status_t check_files(void)
 
     if (ax_spare_files(FILES, &open, &limit))
         return ACCEL_OK;
+    if (open < 0)
+        return ax_ucx_host->fail(
+            ACCEL_ERR_SYS, "net: ucx: all files that this machine can open "
+                           "are open; raise fs.file-max with sysctl");
     return ax_ucx_host->fail(
         ACCEL_ERR_SYS,
         "net: ucx: %d files are open and the limit is %llu, too "
@@ -315,6 +319,14 @@ static void peer_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
     note_broken(peer, ucs_status_string(status));
 }
 
+/* Does a connection that cannot be made fail so when nobody is there? */
+static bool is_end(ucs_status_t status)
+{
+    return status == UCS_ERR_UNREACHABLE || status == UCS_ERR_NOT_CONNECTED ||
+           status == UCS_ERR_REJECTED || status == UCS_ERR_CONNECTION_RESET ||
+           status == UCS_ERR_ENDPOINT_TIMEOUT || status == UCS_ERR_TIMED_OUT;
+}
+
 static accel_status_t ucx_connect(void *self, int index, const void *address,
                                   size_t bytes)
 {
@@ -351,8 +363,9 @@ static accel_status_t ucx_connect(void *self, int index, const void *address,
         return ACCEL_OK;
     peer->ep = NULL;
     note_broken(peer, ucs_status_string(status));
-    /* all could be reached when they started: it has ended since */
-    if (net->joined)
+    /* Once all were there, that is how a rank that has ended since looks: who
+     * waits for it says so, and why. */
+    if (net->joined && is_end(status))
         return ACCEL_OK;
     if (status != UCS_ERR_UNREACHABLE)
         return ax_ucx_fail(status, "ucp_ep_create");

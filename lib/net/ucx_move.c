@@ -121,7 +121,7 @@ accel_status_t ax_ucx_recv(void *self, uint64_t tag, uint64_t mask, void *data,
 
     *req = (ax_net_req_t){.receives = true};
     name_region(net, data, bytes, &param);
-    ax_ucx_inside++;
+    ax_ucx_begin();
     ucs_status_ptr_t handle =
         ucp_tag_recv_nbx(net->worker, data, bytes, tag, mask, &param);
     ax_ucx_inside--;
