@@ -1,8 +1,13 @@
 /*
- * Cross-memory attach: process_vm_readv() and its like move bytes between two
- * processes with one copy. The kernel may refuse it, by Yama, in containers,
- * by seccomp, to processes that must not be dumped; so it is tried when the
- * communicator is opened, and everything works without it.
+ * Cross-memory attach: process_vm_readv() copies bytes of another process with
+ * one copy. The kernel may refuse it, by Yama, in containers, by seccomp, to
+ * processes that must not be dumped; so it is tried when the communicator is
+ * opened, and everything works without it.
+ *
+ * Nobody writes into another's private memory. A rank that an error has sent
+ * back to its program has its buffers for other things, while one that has not
+ * heard of it yet is still at work: what that one reads may be rubbish, and it
+ * fails anyway, but what it wrote would be found much later.
  */
 #include "comm/cma_priv.h"
 
@@ -17,51 +22,40 @@
  * the slots, which need no system call. */
 #define LEAST (256u << 10)
 
-/* One call moves so many bytes: a signal need not wait for more. */
-#define ONE_CALL (16u << 20)
+/* One call reads so many bytes: signals, and word of a fault, need not wait for
+ * more. */
+#define ONE_CALL (1u << 20)
 
 /* What a line says beside errno's numbers, which are positive. */
 #define SWITCHED_OFF (-1)
 #define OTHER_MEMORY (-2) /* there is something else: not that process */
+#define CALL_FAILED (-3)  /* nobody needs the rest */
 
-/* ---- moving -----------------------------------------------------------------
+/* ---- reading ----------------------------------------------------------------
  */
 
-typedef ssize_t (*move_fn)(pid_t pid, const struct iovec *here,
-                           unsigned long here_count, const struct iovec *there,
-                           unsigned long there_count, unsigned long flags);
-
-static void move(move_fn how, pid_t pid, char *here, uint64_t there,
+void ax_cma_read(const accel_comm_t *c, int local, void *to, uint64_t from,
                  size_t bytes, int *error)
 {
+    char *here = to;
+
     while (bytes > 0 && *error == 0) {
         size_t n = bytes < ONE_CALL ? bytes : ONE_CALL;
         struct iovec mine = {.iov_base = here, .iov_len = n};
-        struct iovec its = {.iov_base = (void *)(uintptr_t)there, .iov_len = n};
-        ssize_t got = how(pid, &mine, 1, &its, 1, 0);
+        struct iovec its = {.iov_base = (void *)(uintptr_t)from, .iov_len = n};
+        ssize_t got =
+            process_vm_readv(c->seg->pids[local], &mine, 1, &its, 1, 0);
         /* one that ends early says why when it is asked for the rest */
         if (got <= 0) {
             *error = got < 0 ? errno : EFAULT;
             return;
         }
         here += got;
-        there += (size_t)got;
+        from += (size_t)got;
         bytes -= (size_t)got;
+        if (bytes > 0 && ax_fault_there(c))
+            *error = CALL_FAILED;
     }
-}
-
-void ax_cma_read(const accel_comm_t *c, int local, void *to, uint64_t from,
-                 size_t bytes, int *error)
-{
-    move(process_vm_readv, c->seg->pids[local], to, from, bytes, error);
-}
-
-void ax_cma_write(const accel_comm_t *c, int local, uint64_t to,
-                  const void *from, size_t bytes, int *error)
-{
-    /* it is only read */
-    move(process_vm_writev, c->seg->pids[local], (char *)(uintptr_t)from, to,
-         bytes, error);
 }
 
 /* ---- all ranks are of one mind ----------------------------------------------
@@ -74,6 +68,8 @@ static const char *say(int error)
     if (error == OTHER_MEMORY)
         return "it finds other memory there; are the ranks in different "
                "containers?";
+    if (error == CALL_FAILED)
+        return "the call has failed";
     return strerror(error);
 }
 

@@ -1,5 +1,5 @@
 /*
- * cma: from the memory of one rank of a node straight to that of another.
+ * cma: straight from the memory of another rank of the node into one's own.
  */
 #ifndef AX_CMA_PRIV_H
 #define AX_CMA_PRIV_H
@@ -28,19 +28,18 @@ typedef struct ax_buffers {
 } ax_buffers_t;
 
 /* ax_enter(), and my place goes along unless my call names memory of the heap.
- * If none does (c->heap), that of each rank is there until the next call. */
+ * If none does (!c->any_named), that of each rank is there until the next
+ * call. */
 accel_status_t ax_cma_enter(accel_comm_t *c, accel_status_t mine,
                             const void *send, const void *recv);
 ax_buffers_t ax_cma_buffers(const accel_comm_t *c, int local);
 
-/* From and to local rank `local`. *error: that of the first one that failed,
- * errno's; after that they do nothing. */
+/* From local rank `local`. *error: that of the first one that failed, errno's
+ * or cma.c's own; after that it does nothing. Nothing is ever written there. */
 void ax_cma_read(const accel_comm_t *c, int local, void *to, uint64_t from,
                  size_t bytes, int *error);
-void ax_cma_write(const accel_comm_t *c, int local, uint64_t to,
-                  const void *from, size_t bytes, int *error);
 
-/* All have moved what they had to, which came out as `error`; *moved: nobody
+/* All have read what they had to, which came out as `error`; *moved: nobody
  * failed. Otherwise each rank checks the memory that it was called with and
  * passes that to ax_cma_failed(): an error becomes everyone's. If there is
  * none, everything is moved again, through the slots, now and in future. */

@@ -83,7 +83,7 @@ typedef struct ax_beat {
     uint64_t since_ns; /* when it changed */
 } ax_beat_t;
 
-/* Reading and writing the memory of the node's other ranks: cma.c. */
+/* Reading the memory of the node's other ranks: cma.c. */
 typedef struct ax_cma {
     size_t least;    /* messages of so many bytes go that way; 0: none */
     uint64_t secret; /* what the others must find here */

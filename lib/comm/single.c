@@ -1,39 +1,23 @@
 /*
- * Collectives that take one copy, from the memory of one rank straight to that
- * of another (cma.c). The work is shared out so that all ranks copy as much as
- * they can at the same time.
+ * Collectives that take one copy: each rank reads what it is to get from the
+ * memory of the others (cma.c).
  */
 #include "comm/cma_priv.h"
 
 #include <string.h>
 
-#define GRAIN ((size_t)4096) /* where a message is cut: whole pages */
-
 /* ---- broadcast --------------------------------------------------------------
- *
- * Each of the others reads all but the last of as many parts as there are
- * ranks; the root, which would have nothing to do, writes that one to all.
  */
-
-static size_t root_part(const accel_comm_t *c, size_t bytes)
-{
-    return bytes / (size_t)c->local_size / GRAIN * GRAIN;
-}
 
 accel_status_t ax_single_broadcast(accel_comm_t *c, char *buffer, size_t bytes,
                                    int root, bool *moved)
 {
-    size_t rest = bytes - root_part(c, bytes);
     int giver = ax_local_of(c, root), error = 0;
     accel_status_t st;
 
     if (c->rank != root)
-        ax_cma_read(c, giver, buffer, ax_cma_buffers(c, giver).recv, rest,
+        ax_cma_read(c, giver, buffer, ax_cma_buffers(c, giver).recv, bytes,
                     &error);
-    for (int i = 0; c->rank == root && i < c->local_size; i++)
-        if (i != giver)
-            ax_cma_write(c, i, ax_cma_buffers(c, i).recv + rest, buffer + rest,
-                         bytes - rest, &error);
     st = ax_cma_end(c, error, moved);
     if (st != ACCEL_OK || *moved)
         return st;
@@ -81,16 +65,8 @@ accel_status_t ax_single_gather(accel_comm_t *c, const ax_parted_t *g,
 {
     size_t own = ax_part_bytes(g->parts, c->rank);
     size_t at = ax_part_offset(g->parts, c->rank);
-    int error = 0;
+    accel_status_t st = ax_cma_end(c, g->recv ? take_all(c, g) : 0, moved);
 
-    if (g->root < 0)
-        error = take_all(c, g);
-    else if (c->rank != g->root) {
-        int taker = ax_local_of(c, g->root);
-        ax_cma_write(c, taker, ax_cma_buffers(c, taker).recv + at, g->send, own,
-                     &error);
-    }
-    accel_status_t st = ax_cma_end(c, error, moved);
     if (st == ACCEL_OK && !*moved)
         return ax_cma_failed(c, check_gather(c, g));
     /* not before: others have found by now that it is there */

@@ -30,6 +30,14 @@ fine() { # what is said...
     done
 }
 
+@test "no rank writes into the memory of another" {
+    local ranks
+    for ranks in 2 4; do
+        run on $ranks 1 "$cma" reads
+        fine "none: one node; "
+    done
+}
+
 @test "several nodes need none of it" {
     run on 4 2 "$cma" values
     fine ""

@@ -1,13 +1,16 @@
 /*
  * One copy between the ranks of a node, and what may come in its way:
  *   mp_cma values        all collectives that can, in many sizes and places
+ *   mp_cma reads         the same, and a rank that writes into another's memory
+ *                        is killed
  *   mp_cma refused       the kernel refuses it to the last rank from the start
  *   mp_cma late          from the second operation on
  *   mp_cma short         the last rank's buffers end before they should
  *   mp_cma readonly      and may not be written
  *   mp_cma killed        the last rank is killed amid large messages; a
- * survivor prints "survivor R STATUS: TEXT" and ends with 3 Rank 0 prints "ok:
- * " and what accel_comm_transport() says.
+ *                        survivor prints "survivor R STATUS: TEXT" and ends
+ *                        with 3
+ * Rank 0 prints "ok: " and what accel_comm_transport() says.
  */
 #include "comm/cma_priv.h"
 
@@ -39,14 +42,14 @@ static void check(bool good, const char *what, size_t bytes, int root)
     exit(1);
 }
 
-/* The kernel says no, as in many containers. */
-static void refuse(void)
+/* What the kernel says to calls `from` and `to`. */
+static void filter(unsigned from, unsigned to, unsigned answer)
 {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, from, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, to, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, answer),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     struct sock_fprog program = {.len = AX_ARRAY_SIZE(code), .filter = code};
 
@@ -55,6 +58,13 @@ static void refuse(void)
         perror("mp_cma: seccomp");
         exit(1);
     }
+}
+
+/* It says no, as in many containers. */
+static void refuse(void)
+{
+    filter(SYS_process_vm_readv, SYS_process_vm_writev,
+           SECCOMP_RET_ERRNO | EPERM);
 }
 
 /* ---- values -----------------------------------------------------------------
@@ -273,6 +283,14 @@ static int run(const char *mode)
         return 0;
     }
     ax_cma_force(comm, LEAST);
+    if (strcmp(mode, "reads") == 0) {
+        size_t least = comm->cma.least;
+        filter(SYS_process_vm_writev, SYS_process_vm_writev,
+               SECCOMP_RET_KILL_PROCESS);
+        values(LARGE);
+        check(comm->cma.least == least, "gave up", 0, 0);
+        return 0;
+    }
     if (strcmp(mode, "late") == 0) {
         unsigned char x[4096];
         check(comm->cma.least != 0, "not used", 0, 0);

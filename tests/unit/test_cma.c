@@ -6,6 +6,7 @@
 #include "multi/product.h"
 #include "unit/ranks.h"
 
+#include <sched.h>
 #include <sys/mman.h>
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -33,6 +34,40 @@ static void one_copy_gives_the_same(void **state)
             .size = size, .spec = ",cma=auto", .run = all_operations});
     run_world(
         &(struct world){.size = 3, .spec = ",cma=off", .run = all_operations});
+}
+
+#define LONG ((size_t)3 << 20)
+
+/* Who is at a long message leaves it soon: the rest is of use to nobody. */
+static void read_on_after_a_fault(rank_of_t *me)
+{
+    accel_comm_t *c = me->comm;
+    char *from = malloc(LONG), *to = calloc(1, LONG);
+    int error = 0;
+
+    CHECK(from && to);
+    memset(from, 7, LONG);
+    if (c->cma.least) { /* otherwise this machine refuses it */
+        ax_cma_read(c, c->local_rank, to, (uintptr_t)from, LONG, &error);
+        CHECK(error == 0 && to[LONG - 1] == 7);
+        memset(to, 0, LONG);
+        pthread_barrier_wait(&me->world->barrier);
+        if (me->rank == 0)
+            (void)ax_raise(c, ACCEL_ERR_PEER, "comm: a test");
+        while (!ax_fault_there(c))
+            sched_yield();
+        ax_cma_read(c, c->local_rank, to, (uintptr_t)from, LONG, &error);
+        CHECK(error != 0 && to[0] == 7 && to[LONG - 1] == 0);
+    }
+    free(from);
+    free(to);
+}
+
+static void a_fault_ends_it(void **state)
+{
+    (void)state;
+    run_world(&(struct world){
+        .size = 2, .spec = ",cma=auto", .run = read_on_after_a_fault});
 }
 
 /* The first byte that is not there, whatever the buffer begins with. */
@@ -76,6 +111,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_copy_gives_the_same),
+        cmocka_unit_test(a_fault_ends_it),
         cmocka_unit_test(memory_is_checked),
     };
 
