@@ -215,6 +215,20 @@ static accel_status_t gather_whole(accel_comm_t *c, const ax_parted_t *g,
     return ax_node_barrier(c);
 }
 
+/* The part may have its place behind a gap, and be there already. */
+static accel_status_t gather_alone(accel_comm_t *c, const ax_parted_t *g,
+                                   size_t bytes, accel_status_t mine)
+{
+    accel_status_t st = ax_enter(c, mine);
+
+    if (st != ACCEL_OK || bytes == 0)
+        return st;
+    char *to = g->recv + ax_part_offset(g->parts, c->rank);
+    if (to != g->send)
+        memcpy(to, g->send, bytes);
+    return ACCEL_OK;
+}
+
 accel_status_t ax_gather_parts(accel_comm_t *c, const char *send, char *recv,
                                const ax_parts_t *parts, int root,
                                accel_status_t mine)
@@ -227,12 +241,8 @@ accel_status_t ax_gather_parts(accel_comm_t *c, const char *send, char *recv,
 
     if (root >= 0 && root != c->rank)
         g.recv = NULL;
-    if (c->size == 1) {
-        st = ax_enter(c, mine);
-        if (st == ACCEL_OK && longest && recv != send)
-            memcpy(recv, send, longest);
-        return st;
-    }
+    if (c->size == 1)
+        return gather_alone(c, &g, longest, mine);
     if (c->nodes > 1)
         return ax_nodes_gather(c, send, recv, parts, root, mine);
     if (ax_is_inline(c, longest))
