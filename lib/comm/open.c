@@ -264,8 +264,12 @@ static accel_status_t agree(const ax_opening_t *o, accel_status_t st)
     return o->parent ? ax_agree(o->parent, st) : st;
 }
 
-static void describe(accel_comm_t *c)
+/* Parts of a node that has been told of say nothing new, nor does one rank. */
+static void describe(const ax_opening_t *o)
 {
+    accel_comm_t *c = o->comm;
+    bool told = o->parent && (o->parent->nodes == 1 || c->size == 1);
+
     if (c->nodes > 1)
         snprintf(c->transport, sizeof c->transport, "%s", ax_inter_about(c));
     else
@@ -273,7 +277,7 @@ static void describe(accel_comm_t *c)
                  *c->cma.why ? "; " : "", c->cma.why);
     ax_log(AX_LOG_INFO, "comm: %d ranks on %d nodes; between nodes: %s",
            c->size, c->nodes, c->transport);
-    if (c->nodes == 1 && c->rank == 0 &&
+    if (c->nodes == 1 && c->rank == 0 && !told &&
         strcmp(ax_settings_str(c->settings, "debug"), "tuning") == 0)
         ax_log(AX_LOG_REPORT,
                "tuning: one node: broadcast, gather and scatter "
@@ -297,7 +301,7 @@ accel_status_t ax_comm_meet(ax_opening_t *o, accel_status_t mine)
     if ((st = agree(o, o->comm ? meet(o, st) : ACCEL_OK)) != ACCEL_OK)
         goto out;
     if (o->comm)
-        describe(o->comm);
+        describe(o);
 out:
     if (o->listen_fd >= 0)
         close(o->listen_fd);

@@ -62,6 +62,18 @@ scatter of private memory: no cma: rank "*": Operation not permitted"* ]] || {
     }
 }
 
+@test "debug=tuning says it in groups as well, and once for each node" {
+    local nodes
+    for nodes in 1 2; do
+        ACCEL_DEBUG=tuning ACCEL_GROUPS=aabb run on 4 $nodes "$cma" parts
+        [[ $status -eq 0 && $output != *": alone"* &&
+            $(grep -c "tuning: one node: .*cma" <<<"$output") -eq $nodes ]] || {
+            echo "$output"
+            return 1
+        }
+    done
+}
+
 @test "who is refused later goes on through the slots" {
     [[ $works == yes ]] || skip "this kernel refuses it from the start"
     run on 3 1 "$cma" late

@@ -5,6 +5,7 @@
  *                        is killed
  *   mp_cma refused       the kernel refuses it to the last rank from the start
  *   mp_cma late          from the second operation on
+ *   mp_cma parts         parts of one rank and of two are made
  *   mp_cma short         the last rank's buffers end before they should
  *   mp_cma readonly      and may not be written
  *   mp_cma killed        the last rank is killed amid large messages; a
@@ -271,6 +272,18 @@ static int killed(void)
     return 3;
 }
 
+static void make_parts(void)
+{
+    accel_comm_t *pair, *alone;
+
+    check(accel_comm_split(comm, rank / 2, rank, &pair) == ACCEL_OK, "split", 0,
+          0);
+    check(accel_comm_split(comm, rank, rank, &alone) == ACCEL_OK, "split", 0,
+          0);
+    accel_comm_close(alone);
+    accel_comm_close(pair);
+}
+
 /* ---- the program ------------------------------------------------------------
  */
 
@@ -280,6 +293,10 @@ static int run(const char *mode)
         return killed();
     if (strcmp(mode, "short") == 0 || strcmp(mode, "readonly") == 0) {
         bad_pointers(strcmp(mode, "readonly") == 0);
+        return 0;
+    }
+    if (strcmp(mode, "parts") == 0) {
+        make_parts();
         return 0;
     }
     ax_cma_force(comm, LEAST);
