@@ -91,7 +91,13 @@ static accel_status_t compare(accel_comm_t *c, int error)
     return st;
 }
 
-static void stop_using(accel_comm_t *c)
+/* For this call, or for good? Memory may be there again at the next one. */
+static bool is_for_now(int error)
+{
+    return error == ENOMEM || error == EINTR || error == CALL_FAILED;
+}
+
+static void stop_using(accel_comm_t *c, ax_level_t level)
 {
     char who[96];
 
@@ -99,7 +105,7 @@ static void stop_using(accel_comm_t *c)
     snprintf(c->cma.why, sizeof c->cma.why, "no cma: %s: %s",
              ax_who(c, ax_rank_here(c, c->cma.worst), who, sizeof who),
              say(c->cma.error));
-    ax_log(AX_LOG_INFO, "comm: %s", c->cma.why);
+    ax_log(c->local_rank == 0 ? level : AX_LOG_INFO, "comm: %s", c->cma.why);
 }
 
 /* ---- opening ----------------------------------------------------------------
@@ -144,7 +150,7 @@ accel_status_t ax_cma_open(accel_comm_t *c)
     c->cma.least = LEAST;
     snprintf(c->cma.why, sizeof c->cma.why, "cma from %u bytes on", LEAST);
     if (c->cma.error)
-        stop_using(c);
+        stop_using(c, AX_LOG_INFO);
     return ACCEL_OK;
 }
 
@@ -201,8 +207,13 @@ accel_status_t ax_cma_check(const void *memory, size_t bytes, bool written)
     int ends[2];
     bool good = true;
 
-    if (bytes == 0 || pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+    if (bytes == 0)
         return ACCEL_OK;
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+        return ax_fail_sys(ACCEL_ERR_SYS, errno,
+                           "comm: the buffer of %zu bytes at %p could not be "
+                           "reached by all, and there is no pipe to check it",
+                           bytes, memory);
     for (; left > 0 && (good = page_is_there(ends, at, written)); left -= n) {
         n = page - (uintptr_t)at % page;
         n = n < left ? n : left;
@@ -220,9 +231,11 @@ accel_status_t ax_cma_check(const void *memory, size_t bytes, bool written)
 
 accel_status_t ax_cma_failed(accel_comm_t *c, accel_status_t mine)
 {
+    uint8_t kind = c->call.kind;
     accel_status_t st = ax_agree(c, mine);
 
-    if (st == ACCEL_OK)
-        stop_using(c);
+    c->call.kind = kind; /* for texts: it is still under way */
+    if (st == ACCEL_OK && !is_for_now(c->cma.error))
+        stop_using(c, AX_LOG_WARN);
     return st;
 }

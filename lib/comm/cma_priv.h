@@ -42,7 +42,8 @@ void ax_cma_read(const accel_comm_t *c, int local, void *to, uint64_t from,
 /* All have read what they had to, which came out as `error`; *moved: nobody
  * failed. Otherwise each rank checks the memory that it was called with and
  * passes that to ax_cma_failed(): an error becomes everyone's. If there is
- * none, everything is moved again, through the slots, now and in future. */
+ * none, everything is moved again, through the slots, now and, unless it was
+ * memory that was short, in future. */
 accel_status_t ax_cma_end(accel_comm_t *c, int error, bool *moved);
 accel_status_t ax_cma_check(const void *memory, size_t bytes, bool written);
 accel_status_t ax_cma_failed(accel_comm_t *c, accel_status_t mine);

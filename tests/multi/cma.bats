@@ -78,6 +78,18 @@ scatter of private memory: no cma: rank "*": Operation not permitted"* ]] || {
     [[ $works == yes ]] || skip "this kernel refuses it from the start"
     run on 3 1 "$cma" late
     fine ""
+    [[ $(grep -c "warning: comm: no cma: rank 2 on $(hostname): Operation not \
+permitted" <<<"$output") -eq 1 ]] || {
+        echo "$output"
+        return 1
+    }
+}
+
+@test "who has no memory for it at one call tries it at the next" {
+    [[ $works == yes ]] || skip "this kernel refuses it from the start"
+    run on 3 1 "$cma" nomem
+    fine ""
+    [[ $output != *"no cma"* ]]
 }
 
 @test "a pointer that is bad is an error of all, not a crash" {

@@ -5,6 +5,7 @@
  *                        is killed
  *   mp_cma refused       the kernel refuses it to the last rank from the start
  *   mp_cma late          from the second operation on
+ *   mp_cma nomem         it has no memory for it
  *   mp_cma parts         parts of one rank and of two are made
  *   mp_cma short         the last rank's buffers end before they should
  *   mp_cma readonly      and may not be written
@@ -300,6 +301,14 @@ static int run(const char *mode)
         return 0;
     }
     ax_cma_force(comm, LEAST);
+    if (strcmp(mode, "nomem") == 0) {
+        if (rank == size - 1)
+            filter(SYS_process_vm_readv, SYS_process_vm_writev,
+                   SECCOMP_RET_ERRNO | ENOMEM);
+        values(LARGE / 2);
+        check(comm->cma.least == LEAST, "gave up", 0, 0);
+        return 0;
+    }
     if (strcmp(mode, "reads") == 0) {
         size_t least = comm->cma.least;
         filter(SYS_process_vm_writev, SYS_process_vm_writev,

@@ -6,8 +6,10 @@
 #include "multi/product.h"
 #include "unit/ranks.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define CASES 20
@@ -70,6 +72,48 @@ static void a_fault_ends_it(void **state)
         .size = 2, .spec = ",cma=auto", .run = read_on_after_a_fault});
 }
 
+/* The call goes on as what it was. Memory that is short is for now. */
+static void go_on_through_slots(rank_of_t *me)
+{
+    accel_comm_t *c = me->comm;
+
+    ax_cma_force(c, 1);
+    for (int k = 0; k < 2; k++) {
+        size_t least = c->cma.least;
+        c->call = (ax_call_t){.kind = AX_CALL_BROADCAST};
+        c->cma.error = k ? EPERM : ENOMEM;
+        c->cma.worst = 0;
+        CHECK(ax_cma_failed(c, ACCEL_OK) == ACCEL_OK);
+        CHECK(c->call.kind == AX_CALL_BROADCAST);
+        CHECK(c->cma.least == (k ? 0 : least));
+    }
+    CHECK(strstr(c->cma.why, "no cma: rank 0 on "));
+}
+
+static void a_call_keeps_its_name(void **state)
+{
+    (void)state;
+    run_world(&(struct world){
+        .size = 2, .spec = ",cma=auto", .run = go_on_through_slots});
+}
+
+/* What cannot be checked is not said to be good: it may not be there. */
+static void memory_needs_a_pipe(void **state)
+{
+    char x[64] = {0};
+    struct rlimit was;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+    struct rlimit none = {.rlim_cur = 0, .rlim_max = was.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    accel_status_t st = ax_cma_check(x, sizeof x, true);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+    assert_int_equal(st, ACCEL_ERR_SYS);
+    assert_non_null(strstr(accel_last_error()->text, "Too many open files"));
+    assert_int_equal(ax_cma_check(x, sizeof x, true), ACCEL_OK);
+}
+
 /* The first byte that is not there, whatever the buffer begins with. */
 static void memory_is_checked(void **state)
 {
@@ -112,6 +156,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_copy_gives_the_same),
         cmocka_unit_test(a_fault_ends_it),
+        cmocka_unit_test(a_call_keeps_its_name),
+        cmocka_unit_test(memory_needs_a_pipe),
         cmocka_unit_test(memory_is_checked),
     };
 
