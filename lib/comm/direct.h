@@ -108,10 +108,10 @@ bool ax_is_in_place(const accel_comm_t *c, int local);
  * ------------------------------------------------------------------
  */
 
-/* As ax_reduce_slots(), where all ranks have named what they send, from
- * `offset` bytes on. */
+/* As ax_reduce_slots(), to the end, where all ranks have named what they send,
+ * from `offset` bytes on. */
 void ax_reduce_named(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
-                     bool final, size_t offset, size_t count);
+                     size_t offset, size_t count);
 
 /* My slice of a reduction of `count` elements where all have named what they
  * send and where they want the result: read from all ranks, and the result

@@ -1,4 +1,5 @@
-/* Reductions inside a node: each rank reduces its slice over all ranks. */
+/* Where a reduction inside a node finds what it adds, and puts the sum: slots,
+ * what went with the calls, the heap. reduce.c says who reduces what. */
 #include "comm/direct.h"
 
 #include <string.h>
@@ -29,17 +30,14 @@ void ax_sources_inline(const accel_comm_t *c, const char *send, size_t bytes,
 }
 
 void ax_reduce_named(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
-                     bool final, size_t offset, size_t count)
+                     size_t offset, size_t count)
 {
     const void **src = c->sources;
 
     for (int i = 0; i < c->local_size; i++)
         src[i] = ax_heap_of(c, i, AX_SENT) + offset;
-    ax_reduce_t how = {.dtype = r->dtype,
-                       .to = final ? r->dtype : r->acc,
-                       .op = r->op,
-                       .scale = final ? r->scale : 1.0};
-    ax_reduce(&how, dst, src, c->local_size, count);
+    ax_reduce(&(ax_reduce_t){r->dtype, r->dtype, r->op, r->scale}, dst, src,
+              c->local_size, count);
 }
 
 /* Where the result goes, the first of all and the others: mine first, as it is

@@ -80,13 +80,14 @@ accel_status_t ax_broadcast(accel_comm_t *c, char *buffer, size_t bytes,
         ax_heap_note(c, AX_SENT, buffer, c->rank == root ? bytes : 0);
         ax_heap_note(c, AX_COMES, buffer, c->rank == root ? 0 : bytes);
     }
-    for (size_t first = 0; first == 0 || first < bytes; first += most) {
+    /* no bytes at all went along with the call */
+    for (size_t first = 0; first < bytes; first += most) {
         size_t n = bytes - first < most ? bytes - first : most;
         c->turn++;
-        if (fills && n && (first || !(single || ax_has_named(c))))
+        if (fills && (first || !(single || ax_has_named(c))))
             memcpy(ax_slot(c->seg, c->local_rank, c->turn), buffer + first, n);
         st = first ? ax_node_barrier(c) : ax_cma_enter(c, mine, buffer, buffer);
-        if (st != ACCEL_OK || n == 0)
+        if (st != ACCEL_OK)
             return st;
         if (first == 0 && (c->any_named || single))
             st = broadcast_whole(c, buffer, bytes, root, &done);
@@ -118,8 +119,7 @@ accel_status_t ax_do_broadcast(accel_comm_t *c, const ax_op_t *op)
     return ax_broadcast(c, op->recv, bytes, op->root, mine);
 }
 
-/* ---- all-gather and gather
- * ---------------------------------------------------
+/* ---- all-gather and gather --------------------------------------------------
  */
 
 size_t ax_part_offset(const ax_parts_t *parts, int rank)

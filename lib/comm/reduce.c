@@ -474,7 +474,7 @@ static accel_status_t scatter_heap(accel_comm_t *c,
     accel_status_t st;
 
     if (run->count)
-        ax_reduce_named(c, &run->how, to, true, at, run->count);
+        ax_reduce_named(c, &run->how, to, at, run->count);
     st = ax_node_barrier(c); /* before anybody writes there again */
     if (st == ACCEL_OK && run->count && to != run->recv)
         memmove(run->recv, to, run->count * run->how.element);
