@@ -484,8 +484,6 @@ accel_status_t ax_inter_open(accel_comm_t *c, void *address, size_t room,
                              uint32_t *bytes);
 /* `nonce` is this communicator's number, everywhere. */
 accel_status_t ax_inter_start(accel_comm_t *c, const uint8_t *nonce);
-accel_status_t ax_inter_connect(accel_comm_t *c, int rank, const void *address,
-                                size_t bytes);
 /* All have talked to all that they are connected to. */
 void ax_inter_settle(accel_comm_t *c);
 void ax_inter_close(accel_comm_t *c);

@@ -31,7 +31,6 @@ static accel_status_t make_inter(accel_comm_t *c)
     x->awaited = calloc(n, sizeof *x->awaited);
     x->heads = calloc(n, sizeof *x->heads);
     x->src = calloc(n, sizeof *x->src);
-    x->parts = calloc(n + 1, sizeof *x->parts);
     x->steps = calloc(2 * n + 8, sizeof *x->steps); /* ax_plan_most() */
     x->reached = calloc((size_t)c->size, sizeof *x->reached);
     x->addresses = calloc((size_t)c->size, sizeof *x->addresses);
@@ -44,8 +43,8 @@ static accel_status_t make_inter(accel_comm_t *c)
                       : strcmp(rails, "always") == 0 ? 1
                                                      : 0;
     if (!x->reached || !x->addresses || !x->peers || !x->moves || !x->awaited ||
-        !x->heads || !x->src || !x->steps || !x->parts || !x->ends ||
-        !x->slices || !x->ends2 || !x->slices2)
+        !x->heads || !x->src || !x->steps || !x->ends || !x->slices ||
+        !x->ends2 || !x->slices2)
         return ax_fail(ACCEL_ERR_NOMEM, "comm: no memory for %zu nodes", n);
     for (size_t k = 0; k < n; k++)
         x->peers[k].waits_for = -1;
@@ -98,8 +97,8 @@ accel_status_t ax_inter_start(accel_comm_t *c, const uint8_t *nonce)
     return c->local_rank < c->rails ? ax_news_listen(c) : ACCEL_OK;
 }
 
-accel_status_t ax_inter_connect(accel_comm_t *c, int rank, const void *address,
-                                size_t bytes)
+static accel_status_t connect_to(accel_comm_t *c, int rank, const void *address,
+                                 size_t bytes)
 {
     ax_net_t *net = c->inter->net;
 
@@ -138,7 +137,7 @@ accel_status_t ax_inter_reach(accel_comm_t *c, int rank)
 
     if (c->inter->reached[rank])
         return ACCEL_OK;
-    accel_status_t st = ax_inter_connect(c, rank, to->data, to->bytes);
+    accel_status_t st = connect_to(c, rank, to->data, to->bytes);
     if (st != ACCEL_OK)
         ax_fail_prefix(st, "comm: no way to %s",
                        ax_who(c, rank, who, sizeof who));
@@ -182,7 +181,6 @@ void ax_inter_close(accel_comm_t *c)
     free(x->heads);
     free(x->src);
     free(x->steps);
-    free(x->parts);
     free(x->ends);
     free(x->slices);
     free(x->ends2);
@@ -465,17 +463,6 @@ accel_status_t ax_inter_reduce_parts(accel_comm_t *c, const ax_reduction_t *r,
     return start(c, &ask,
                  &(ax_exec_t){.plan = &plan, .how = r, .acc = acc, .out = out},
                  ready);
-}
-
-accel_status_t ax_inter_reduce_scatter(accel_comm_t *c, const ax_reduction_t *r,
-                                       void *acc, void *out, size_t count,
-                                       bool ready)
-{
-    size_t *parts = c->inter->parts;
-
-    for (int k = 0; k <= c->nodes; k++)
-        parts[k] = (size_t)c->node_first[k] * count;
-    return ax_inter_reduce_parts(c, r, acc, out, parts, ready);
 }
 
 accel_status_t ax_inter_gather(accel_comm_t *c, char *out,

@@ -95,7 +95,6 @@ struct ax_inter {
     ax_net_req_t in_req;
     ax_head_t *heads;
     const void **src;
-    size_t *parts;    /* of each node, and one more */
     ax_call_t *calls; /* of all ranks that differ */
     bool *reached;    /* ranks that this one has connected to */
     ax_address_t **addresses;

@@ -56,11 +56,6 @@ accel_status_t ax_inter_allreduce(accel_comm_t *c, const ax_reduction_t *r,
 accel_status_t ax_inter_reduce(accel_comm_t *c, const ax_reduction_t *r,
                                void *acc, void *out, size_t count, int root,
                                bool ready);
-/* acc: `count` elements for each rank, in order of position; out: for each
- * rank of this node. */
-accel_status_t ax_inter_reduce_scatter(accel_comm_t *c, const ax_reduction_t *r,
-                                       void *acc, void *out, size_t count,
-                                       bool ready);
 /* acc + offsets[k] .. offsets[k + 1]: elements for node k, in the accumulator's
  * type; out: this node's results, from the first byte on. */
 accel_status_t ax_inter_reduce_parts(accel_comm_t *c, const ax_reduction_t *r,
