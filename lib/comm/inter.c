@@ -405,6 +405,11 @@ void ax_inter_go_on(accel_comm_t *c)
     ax_exec_poll(c);
 }
 
+void ax_inter_drop(accel_comm_t *c)
+{
+    c->inter->flying = false;
+}
+
 static ax_plan_t plan_of(const accel_comm_t *c, ax_plan_kind_t kind)
 {
     return (ax_plan_t){

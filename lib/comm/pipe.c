@@ -67,6 +67,8 @@ accel_status_t ax_pipe_run(accel_comm_t *c, ax_pipe_t *p, accel_status_t mine)
         if (st == ACCEL_OK)
             st = ax_node_barrier(c);
     }
+    if (st != ACCEL_OK)
+        ax_inter_drop(c); /* what it needs lies in frames that end now */
     if (st != ACCEL_OK || p->segments == 0)
         return st;
     c->turn = turn + p->segments - 1;

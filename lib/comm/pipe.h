@@ -47,6 +47,8 @@ void ax_pipe_copy(accel_comm_t *c, void *to, const void *from, size_t bytes);
 
 accel_status_t ax_inter_end(accel_comm_t *c);
 void ax_inter_go_on(accel_comm_t *c);
+/* After an error: this rank's part does not go on any more. */
+void ax_inter_drop(accel_comm_t *c);
 
 /* Node sums at `acc` (accumulator's type) become results at `out`. */
 accel_status_t ax_inter_allreduce(accel_comm_t *c, const ax_reduction_t *r,
