@@ -360,6 +360,46 @@ static void nothing_is_left_of_parts(void **state)
     run_world(&w);
 }
 
+/* ---- alone ------------------------------------------------------------------
+ */
+
+#define PLACE 3 /* elements before the only part, and what they are */
+#define GAP 77
+
+/* One part behind a gap, sent from elsewhere or from where it belongs. */
+static void try_alone(accel_comm_t *c, bool gather, bool in_place)
+{
+    const size_t counts[] = {2}, places[] = {PLACE};
+    accel_parts_t parts = {.counts = counts, .places = places, .mine = 2};
+    static const int want[] = {GAP, GAP, GAP, 1, 2, GAP};
+    int recv[] = {GAP, GAP, GAP, GAP, GAP, GAP}, other[] = {1, 2};
+    int *send = in_place ? recv + PLACE : other;
+
+    memcpy(send, other, sizeof other);
+    CHECK((gather ? accel_comm_gatherv(c, send, recv, &parts, ACCEL_I32, 0)
+                  : accel_comm_allgatherv(c, send, recv, &parts, ACCEL_I32)) ==
+          ACCEL_OK);
+    CHECK(memcmp(recv, want, sizeof want) == 0);
+}
+
+static void gather_alone(rank_of_t *me)
+{
+    accel_comm_t *part = NULL;
+
+    if (me->world->size > 1)
+        CHECK(accel_comm_split(me->comm, me->rank, 0, &part) == ACCEL_OK);
+    for (int k = 0; k < 4; k++)
+        try_alone(part ? part : me->comm, k & 1, k & 2);
+    accel_comm_close(part);
+}
+
+static void one_rank_has_its_place_too(void **state)
+{
+    (void)state;
+    run_world(&(struct world){.size = 1, .run = gather_alone});
+    on_both(&(struct world){.size = 3, .run = gather_alone}, uneven);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -373,6 +413,7 @@ int main(void)
         cmocka_unit_test(faults_stay_in_their_part),
         cmocka_unit_test(no_parts_after_a_fault),
         cmocka_unit_test(nothing_is_left_of_parts),
+        cmocka_unit_test(one_rank_has_its_place_too),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
