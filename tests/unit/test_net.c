@@ -239,6 +239,31 @@ static void the_file_grows_and_shrinks(void **state)
     end_joining(&j, 1);
 }
 
+/* srun's --mem is no help where there is no srun. */
+static void advice_is_for_the_place(void **state)
+{
+    struct joiner j;
+    ax_meet_point_t point;
+    const char *id = getenv("SLURM_JOB_ID");
+    char *kept = id ? strdup(id) : NULL;
+    const char *text = accel_last_error()->text;
+
+    (void)state;
+    prepare(&j, 1, &point, 10);
+    join_from(&j, 0, 1);
+    setenv("SLURM_JOB_ID", "7", 1);
+    assert_int_equal(ax_seg_grow(j.seg, (size_t)1 << 46), ACCEL_ERR_NOMEM);
+    assert_non_null(strstr(text, "; ask for more with --mem"));
+    unsetenv("SLURM_JOB_ID");
+    assert_int_equal(ax_seg_grow(j.seg, (size_t)1 << 46), ACCEL_ERR_NOMEM);
+    assert_null(strstr(text, "--mem"));
+    assert_non_null(strstr(text, "; free some, or want less"));
+    if (kept)
+        setenv("SLURM_JOB_ID", kept, 1);
+    free(kept);
+    end_joining(&j, 1);
+}
+
 struct sleeper {
     ax_seg_t *seg;
     _Atomic int asleep;
@@ -630,6 +655,7 @@ int main(void)
         cmocka_unit_test(who_does_not_come_is_missed),
         cmocka_unit_test(too_much_is_refused_on_all),
         cmocka_unit_test(the_file_grows_and_shrinks),
+        cmocka_unit_test(advice_is_for_the_place),
         cmocka_unit_test(a_limit_of_files_is_an_error),
         cmocka_unit_test(who_sleeps_is_woken),
         cmocka_unit_test(a_call_is_packed_whole),

@@ -181,6 +181,10 @@ static const struct differ {
      {"all-to-all-v #2 of f64", "all-to-all-v #2 of i64"}},
 };
 
+#define TO_DO                                                                  \
+    "all ranks make the same calls in the same order: look for one under an "  \
+    "if"
+
 static void make_differing_calls(rank_of_t *me)
 {
     const struct differ *d = me->world->arg;
@@ -195,6 +199,7 @@ static void make_differing_calls(rank_of_t *me)
             fprintf(stderr, "not told: %s\n", d->text[k]);
             CHECK(false);
         }
+    CHECK(strstr(accel_last_error()->text, "; " TO_DO));
     for (size_t i = 0; i < ROOM; i++)
         CHECK(recv[i] == 3); /* nothing mixed comes out */
     CHECK(accel_comm_barrier(me->comm) == ACCEL_ERR_PROTO);
@@ -458,7 +463,9 @@ static void wrong_arguments(rank_of_t *me)
     accel_parts_t none = {0};
 
     wrong(accel_comm_reduce(c, NULL, y, 1, ACCEL_F32, ACCEL_SUM, 0), "NULL");
-    wrong(accel_comm_reduce(c, x, y, 1, ACCEL_F32, ACCEL_SUM, 4), "root 4");
+    wrong(accel_comm_reduce(c, x, y, 1, ACCEL_F32, ACCEL_SUM, 4),
+          "comm: root 4 is not in [0, 4); it is a rank of this communicator, "
+          "see accel_comm_size(3)");
     wrong(accel_comm_reduce(c, x, y, 1, ACCEL_F32, ACCEL_SUM, -1), "root -1");
     wrong(accel_comm_reduce(c, x, x + 1, 2, ACCEL_F32, ACCEL_SUM, 0),
           "overlap");

@@ -282,6 +282,9 @@ static const struct {
                      "1e-300 to 1e300\n"},
     {"clip=-1", "--accel=clip=-1: want 0, or a number from 1e-300 to 1e300\n"},
     {"fp16,off", "--accel=fp16,off: \"off\": want KEY=VALUE\n"},
+    /* nothing for a terminal to obey */
+    {"\x1b[31m\x7f\n", "--accel=?[31m??: no such precision; one of: no fp32 "
+                       "fp16 bf16\n"},
 };
 
 static void wrong_values_are_refused_at_submission(void **state)
