@@ -145,7 +145,7 @@ dist_man_MANS += man/accel_comm.3 man/accel_comm_allgatherv.3 \
 	man/accel_comm_reduce.3 man/accel_comm_split.3 man/accel_request.3
 
 multi_tests += tests/multi/comm.bats tests/multi/collectives.bats
-cluster_tests += tests/cluster/comm.bats
+cluster_tests += tests/cluster/comm.bats tests/cluster/limits.bats
 multi_tests += tests/multi/ways.bats tests/multi/pair.bats
 multi_tests += tests/multi/levels.bats
 check_PROGRAMS += tests/multi/mp_pair

@@ -4,7 +4,8 @@
  *   mp_limits big BYTES  all-reduces of so many bytes, in the heap and not
  *   mp_limits forks      each rank has children meanwhile, some of which call
  *   mp_limits parts R    rank R has too few open files for a communicator more
- *   mp_limits lines N    says N lines, and is killed without a warning
+ *   mp_limits lines N [MS]  says N lines, one every MS milliseconds, and is
+ *                        killed without a warning
  * Rank 0 prints "ok" once; a rank that is told of an error prints it and ends
  * with status 3.
  */
@@ -18,6 +19,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static accel_comm_t *comm;
@@ -218,8 +220,9 @@ static void run_forks(void)
  */
 
 /* What a program has said is there, whatever becomes of it then. */
-static int run_lines(int count)
+static int run_lines(int count, int ms)
 {
+    const struct timespec pause = {ms / 1000, ms % 1000 * 1000000L};
     accel_t *acc;
 
     if (accel_open(NULL, &acc) != ACCEL_OK) {
@@ -227,7 +230,10 @@ static int run_lines(int count)
         return 3;
     }
     accel_comm_t *world = accel_get_comm(acc);
+    printf("kept back by the program\n"); /* as accel-launch(1) says */
     for (int i = 0; i < count; i++) {
+        if (ms > 0)
+            (void)nanosleep(&pause, NULL);
         ax_log(AX_LOG_WARN, "line %d of many that are said at once", i);
         accel_printf(acc, "said %d by the first\n", i);
         (void)accel_comm_barrier(world);
@@ -241,8 +247,8 @@ int main(int argc, char **argv)
     accel_settings_t *settings;
     accel_job_t *job;
 
-    if (argc == 3 && strcmp(argv[1], "lines") == 0)
-        return run_lines(atoi(argv[2]));
+    if (argc >= 3 && strcmp(argv[1], "lines") == 0)
+        return run_lines(atoi(argv[2]), argc > 3 ? atoi(argv[3]) : 0);
     check(accel_settings_load(NULL, &settings), "settings");
     check(accel_job_open(settings, NULL, &job), "job");
     rank = accel_job_rank(job);
