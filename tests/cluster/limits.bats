@@ -66,8 +66,8 @@ END
 }
 
 # A line for each rank every 0.2 s, 25 of them, then SIGKILL. No warning is given
-# a newline by who says it: the library ends the line. What the program prints by
-# itself stays in its buffer, as accel-launch(1) says.
+# a newline by who says it: the library ends the line. What ranks print by
+# themselves stays in their buffers, as accel-launch(1) says.
 @test "case 54: lines that srun writes to a file before a kill are whole" {
     inside 2 <<'END'
 srun -N2 --ntasks-per-node=4 -K0 "$limits" lines 25 200 >out 2>&1 && exit 1
