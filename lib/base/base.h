@@ -192,8 +192,10 @@ typedef struct ax_reduce {
 
 /*
  * dst[i] = (src[0][i] op src[1][i] op ...) / scale, in that order, over
- * nsrc >= 1 buffers of `count` elements. dst may be one of the sources when
- * the element sizes are equal.
+ * nsrc >= 1 buffers of `count` elements. When the element sizes are equal, dst
+ * may be one of the sources, or begin before sources that it overlaps, by as
+ * little as an element: each step loads all that it needs before it stores,
+ * from the front to the end. It may not begin behind a source's first element.
  *
  * Minimum and maximum are those of IEEE 754-2019: NaN wins, -0 is below +0.
  * Every NaN in a result is the positive quiet one without payload. The bits do

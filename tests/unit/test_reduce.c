@@ -140,6 +140,61 @@ static void reduce_in_place(void **state)
     }
 }
 
+struct shifted {
+    accel_dtype_t t;
+    int op, place;
+    size_t shift, count;
+};
+
+/* The result elsewhere, and so many elements before one of its sources. */
+static void compare_shifted(const ax_kernels_t *k, const struct operands *o,
+                            const struct shifted *s)
+{
+    size_t e = accel_dtype_size(s->t), before = s->shift * e;
+    size_t bytes = s->count * e;
+    const void *src[] = {o->src[0], o->src[1], o->src[2]};
+    unsigned char *want = must_alloc(bytes), *both = must_alloc(before + bytes);
+
+    k->reduce[s->t][s->op](want, src, 3, s->count, 1);
+    memcpy(both + before, src[s->place], bytes);
+    src[s->place] = both + before;
+    k->reduce[s->t][s->op](both, src, 3, s->count, 1);
+    if (memcmp(both, want, bytes) != 0)
+        fail_msg("%s, operator %d: %zu results %zu before source %d",
+                 accel_dtype_name(s->t), s->op, s->count, s->shift, s->place);
+    free(want);
+    free(both);
+}
+
+static void shift_all(const ax_kernels_t *k, accel_dtype_t t, int op)
+{
+    static const size_t shifts[] = {0,  1,  2,  3,  4,  5,  7,  8,  9,   15,
+                                    16, 17, 31, 32, 33, 63, 64, 65, 127, 129},
+                        counts[] = {1, 4, 8, 37, 150, ELEMENTS};
+    struct operands o;
+
+    make_operands(&o, t);
+    for (size_t i = 0; i < ARRAY_SIZE(shifts); i++)
+        for (size_t n = 0; n < ARRAY_SIZE(counts); n++)
+            for (int place = 0; place < 3; place++)
+                compare_shifted(
+                    k, &o,
+                    &(struct shifted){t, op, place, shifts[i], counts[n]});
+    free_operands(&o);
+}
+
+/* A reduce-scatter in place puts its part where all that it sends begins. */
+static void results_may_lie_before_a_source(void **state)
+{
+    (void)state;
+    for (int isa = 0; isa < AX_ISA_COUNT; isa++)
+        for (int t = ACCEL_F64; t <= ACCEL_U64; t++) {
+            const ax_kernels_t *k = ax_kernels_of((ax_isa_t)isa);
+            for (int op = 0; k && op < AX_REDUCE_OPS; op++)
+                shift_all(k, (accel_dtype_t)t, op);
+        }
+}
+
 static const struct {
     ax_reduce_op_t op;
     float a, b, want;
@@ -301,6 +356,7 @@ int main(void)
         cmocka_unit_test(levels_reduce_alike),
         cmocka_unit_test(levels_add_all_of_16_bits_alike),
         cmocka_unit_test(reduce_in_place),
+        cmocka_unit_test(results_may_lie_before_a_source),
         cmocka_unit_test(products_of_short_integers_wrap),
         cmocka_unit_test(floats_follow_the_table),
         cmocka_unit_test(sixteen_bits_are_rounded_once),
