@@ -170,9 +170,10 @@ static int ranks_shown(const accel_comm_t *c)
 }
 
 /* " (its last: barrier #3); ranks 0 2 were waiting in it", as far as this
- * node knows; at least this rank was. */
-static void append_who_waits(const accel_comm_t *c, int gone, char *text,
-                             size_t room)
+ * node knows. Those that are `late` (or NULL) were not, though they may be in
+ * that call as well. */
+static void append_who_waits(const accel_comm_t *c, int gone, const bool *late,
+                             char *text, size_t room)
 {
     bool flags[AX_RANKS_SHOWN] = {false};
     int size = ranks_shown(c);
@@ -193,8 +194,12 @@ static void append_who_waits(const accel_comm_t *c, int gone, char *text,
     if (gone >= 0 && its < size)
         flags[its] = false;
     int waiting = 0;
-    for (int r = 0; r < size; r++)
+    for (int r = 0; r < size; r++) {
+        flags[r] = flags[r] && !(late && late[r]);
         waiting += flags[r];
+    }
+    if (waiting == 0)
+        return;
     ax_append(text, room, "; rank%s ", waiting > 1 ? "s" : "");
     ax_append_ranks(text, room, flags, size);
     ax_append(text, room, " %s waiting in it", waiting > 1 ? "were" : "was");
@@ -208,7 +213,7 @@ accel_status_t ax_raise_gone(accel_comm_t *c, int rank, const char *how)
     snprintf(text, sizeof text, "comm: %s is gone (%s) during %s",
              ax_who(c, rank, who, sizeof who), how,
              ax_last_text(now, call, sizeof call));
-    append_who_waits(c, rank, text, sizeof text);
+    append_who_waits(c, rank, NULL, text, sizeof text);
     return ax_raise(c, ACCEL_ERR_PEER, "%s", text);
 }
 
@@ -221,13 +226,14 @@ accel_status_t ax_raise_left(accel_comm_t *c, int rank)
              "comm: %s has left (accel_comm_close) while others are in %s",
              ax_who(c, rank, who, sizeof who),
              ax_last_text(now, call, sizeof call));
-    append_who_waits(c, rank, text, sizeof text);
+    append_who_waits(c, rank, NULL, text, sizeof text);
     return ax_raise(c, ACCEL_ERR_PEER, "%s", text);
 }
 
-/* Names the ranks of this node that are missing, with their last calls. */
+/* Names the ranks of this node that are missing, with their last calls, and
+ * marks them in `late`. */
 static void append_missing(const accel_comm_t *c, const ax_wait_t *wait,
-                           char *text, size_t room)
+                           bool *late, char *text, size_t room)
 {
     char who[96], last[64];
     int missing = 0, named[3] = {-1, -1, -1};
@@ -239,6 +245,8 @@ static void append_missing(const accel_comm_t *c, const ax_wait_t *wait,
         /* several may wait for the same one */
         if (rank == named[0] || rank == named[1] || rank == named[2])
             continue;
+        if (ax_named(c, rank) < AX_RANKS_SHOWN)
+            late[ax_named(c, rank)] = true;
         if (missing < 3)
             named[missing] = rank;
         if (missing++ < 3)
@@ -252,6 +260,7 @@ static void append_missing(const accel_comm_t *c, const ax_wait_t *wait,
 
 accel_status_t ax_raise_late(accel_comm_t *c, const ax_wait_t *wait)
 {
+    bool late[AX_RANKS_SHOWN] = {false};
     char who[96], call[64], text[AX_SEG_TEXT];
 
     snprintf(
@@ -263,14 +272,14 @@ accel_status_t ax_raise_late(accel_comm_t *c, const ax_wait_t *wait)
     else if (wait->nodes)
         ax_inter_late(c, wait, text, sizeof text);
     else if (!wait->released)
-        append_missing(c, wait, text, sizeof text);
+        append_missing(c, wait, late, text, sizeof text);
     else
         ax_append(text, sizeof text, "%s, which waits for other nodes",
                   ax_who(c, ax_rank_here(c, 0), who, sizeof who));
     /* they came while this text was written */
     if (text[strlen(text) - 1] == ' ')
         ax_append(text, sizeof text, "ranks that came too late");
-    append_who_waits(c, -1, text, sizeof text);
+    append_who_waits(c, -1, late, text, sizeof text);
     ax_append(text, sizeof text, "; setting timeout=%llu",
               (unsigned long long)(c->timeout_ns / 1000000000u));
     return ax_raise(c, ACCEL_ERR_TIMEOUT, "%s", text);

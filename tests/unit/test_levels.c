@@ -426,6 +426,7 @@ static void one_does_not_add(rank_of_t *me)
                                    ACCEL_F32, ACCEL_SUM) == ACCEL_ERR_TIMEOUT);
         CHECK(strstr(text, "in all-reduce #2 for rank 1 on ") != NULL);
         CHECK(strstr(text, ", rank ") == NULL);
+        CHECK(strstr(text, "; ranks 0 2-5 were waiting in it") != NULL);
     }
     pthread_barrier_wait(&me->world->barrier);
 }
