@@ -209,7 +209,8 @@ static bool all_have_come(const accel_comm_t *c, const ax_wait_t *wait)
 /*
  * Who sleeps has lines to copy, and waits for what others copy: that is all
  * there to be done once the last rank has come, and not before. Then each
- * wakes the others when it has copied its share.
+ * wakes the others when it has copied its share: it asks whether all have come
+ * after that, as the last one may come while it copies.
  */
 static void wake_others(accel_comm_t *c, ax_wait_t *wait)
 {
@@ -226,19 +227,23 @@ void ax_levels_carry_now(accel_comm_t *c, ax_wait_t *wait)
 {
     const ax_levels_t *l = c->levels;
     uint64_t seq = wait->entered;
+    bool all = true;
 
     for (int i = 0; i < l->nduties; i++) {
         const ax_line_t *line = ax_line(c->seg, l->duties[i]);
         ax_line_t *copy = c->seen[l->duties[i]];
-        if (ax_has_come(copy, wait) || !ax_has_come(line, wait))
+        if (ax_has_come(copy, wait))
             continue;
-        if (seq)
+        if (!ax_has_come(line, wait))
+            all = false;
+        else if (seq)
             copy_card(&line->card[seq & 1], &copy->card[seq & 1], seq);
         else
             atomic_store_explicit(&copy->arrived, wait->arrived,
                                   memory_order_release);
     }
-    wake_others(c, wait);
+    if (all)
+        wake_others(c, wait);
 }
 
 bool ax_levels_owes_now(const accel_comm_t *c, const ax_wait_t *wait, int local)

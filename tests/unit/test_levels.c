@@ -6,6 +6,7 @@
 #include "unit/ranks.h"
 
 #include <math.h>
+#include <sched.h>
 #include <time.h>
 
 /* ---- which groups there are -------------------------------------------------
@@ -316,6 +317,80 @@ static void bits_are_those_of_the_flat_way(void **state)
     }
 }
 
+/* ---- who is woken -----------------------------------------------------------
+ */
+
+#define COMINGS 20000
+#define BASE (UINT64_C(1) << 40) /* what has come was not there before */
+
+static _Atomic uint64_t asked; /* how often rank 2 is to have come */
+
+/* Rank 2 comes each time that it is asked to, at any moment of rank 0's. */
+static void come_again(rank_of_t *me)
+{
+    _Atomic uint64_t *mine = &ax_line(me->comm->seg, 2)->arrived;
+    uint64_t n, before = 0;
+
+    while ((n = atomic_load(&asked)) != UINT64_MAX) {
+        if (n == before) {
+            sched_yield();
+            continue;
+        }
+        for (uint64_t i = n * 7 % 97; i > 0; i--)
+            atomic_signal_fence(memory_order_seq_cst);
+        atomic_store(mine, BASE + n);
+        before = n;
+    }
+}
+
+/* Who wakes the others does so with all copied that they may wait for. */
+static void carry_and_look(rank_of_t *me)
+{
+    accel_comm_t *c = me->comm;
+    const ax_line_t *copy = c->seen[2];
+    uint64_t until = ax_now_ns() + 1000000000u; /* enough, on any machine */
+
+    CHECK(c->levels->nduties == 1 && c->levels->duties[0] == 2);
+    for (uint64_t n = 1; n <= COMINGS && ax_now_ns() < until; n++) {
+        ax_wait_t wait = {.arrived = BASE + n};
+        atomic_store(&asked, n);
+        for (int i = 1; !wait.rung; i++) {
+            ax_levels_carry(c, &wait);
+            CHECK(!wait.rung || ax_has_come(copy, &wait));
+            if (i % 10000 == 0)
+                sched_yield();
+        }
+    }
+    atomic_store(&asked, UINT64_MAX);
+}
+
+static void all_but_one_have_come(rank_of_t *me)
+{
+    ax_seg_t *seg = me->comm->seg;
+    _Atomic uint64_t *mine = &ax_line(seg, me->rank)->arrived;
+
+    if (me->rank == 0)
+        atomic_store(&asked, 0);
+    atomic_store(mine, me->rank == 2 ? 0 : 2 * BASE);
+    atomic_fetch_add(&seg->head->sleepers, 1);
+    pthread_barrier_wait(&me->world->barrier);
+    if (me->rank == 0)
+        carry_and_look(me);
+    else if (me->rank == 2)
+        come_again(me);
+    pthread_barrier_wait(&me->world->barrier);
+    atomic_fetch_sub(&seg->head->sleepers, 1);
+}
+
+static void who_sleeps_is_woken_after_the_copying(void **state)
+{
+    struct world w = {
+        .size = 4, .spec = "groups=aabb", .run = all_but_one_have_come};
+
+    (void)state;
+    run_world(&w);
+}
+
 /* What is measured is what costs: the model follows. */
 static void large_sums_go_where_it_is_quicker(void **state)
 {
@@ -490,6 +565,7 @@ int main(void)
         cmocka_unit_test(both_forms_follow_one_another),
         cmocka_unit_test(all_choose_alike),
         cmocka_unit_test(bits_are_those_of_the_flat_way),
+        cmocka_unit_test(who_sleeps_is_woken_after_the_copying),
         cmocka_unit_test(large_sums_go_where_it_is_quicker),
         cmocka_unit_test(late_ones_are_named_and_no_others),
         cmocka_unit_test(who_does_not_copy_is_named),
