@@ -421,7 +421,7 @@ accel_status_t ax_levels_start(accel_comm_t *c)
         l->near = times[2];
         l->far = times[3];
     }
-    ax_levels_use(c, l->forced || l->copied < l->flat);
+    ax_levels_use(c, l->forced || (!c->seg->crowded && l->copied < l->flat));
     report(c);
     return st;
 }
