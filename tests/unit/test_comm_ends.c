@@ -188,6 +188,61 @@ static void who_waits_for_us_is_named_rightly(rank_of_t *me)
     CHECK(accel_comm_barrier(me->comm) == ACCEL_OK);
 }
 
+/* ---- segments between nodes -------------------------------------------------
+ */
+
+static void no_work(accel_comm_t *c, void *op, size_t segment)
+{
+    (void)c, (void)op, (void)segment;
+}
+
+/* Rank 1 awaits a byte that rank 0 does not send; rank 2, beside it, fails. */
+static accel_status_t start_in_vain(accel_comm_t *c, void *op, size_t segment)
+{
+    (void)segment;
+    if (c->rank == 0)
+        return ACCEL_OK;
+    if (c->rank == 2)
+        return ax_raise(c, ACCEL_ERR_IO, "data: /x: gone");
+    accel_status_t st = ax_inter_broadcast(c, op, 1, 0, false);
+    CHECK(st == ACCEL_OK && c->inter->flying);
+    return st;
+}
+
+static void nothing_goes_on_after_an_error(rank_of_t *me)
+{
+    accel_comm_t *c = me->comm;
+    char byte = 0;
+    ax_pipe_t pipe = {.op = &byte,
+                      .segments = 2,
+                      .make = no_work,
+                      .start = start_in_vain,
+                      .take = no_work};
+
+    CHECK(ax_begin(c) == ACCEL_OK);
+    if (ax_is_leader(c)) /* rank 0 will not be there for it */
+        CHECK(ax_inter_measure(c) == ACCEL_OK);
+    c->call = (ax_call_t){.kind = AX_CALL_BARRIER};
+    accel_status_t st = ax_pipe_run(c, &pipe, ACCEL_OK);
+    CHECK(me->rank == 0 || st == ACCEL_ERR_IO);
+    CHECK(!c->inter->flying);
+    ax_end(c, st);
+    CHECK(accel_comm_barrier(c) == ACCEL_ERR_IO);
+}
+
+static void segments_end(void **state)
+{
+    static const char *const nodes[] = {"a", "b", "b"};
+    struct world w = {.size = 3,
+                      .spec = "timeout=60",
+                      .nodes = nodes,
+                      .run = nothing_goes_on_after_an_error};
+
+    (void)state;
+    if (WITH_UCX)
+        run_world(&w);
+}
+
 static void waits_end(void **state)
 {
     struct world w = {.size = 3, .spec = "timeout=1"};
@@ -216,6 +271,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waits_end),
         cmocka_unit_test(alone),
+        cmocka_unit_test(segments_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
