@@ -58,8 +58,6 @@ void ax_cma_force(accel_comm_t *c, size_t least);
  * *moved: it is done; otherwise, and without an error, the slots must do it,
  * which nobody uses at this moment.
  */
-accel_status_t ax_single_broadcast(accel_comm_t *c, char *buffer, size_t bytes,
-                                   int root, bool *moved);
 
 /* Shall this gather or scatter try it? Between one and all only where all know
  * the places of parts. */

@@ -280,8 +280,8 @@ static void describe(const ax_opening_t *o)
     if (c->nodes == 1 && c->rank == 0 && !told &&
         strcmp(ax_settings_str(c->settings, "debug"), "tuning") == 0)
         ax_log(AX_LOG_REPORT,
-               "tuning: one node: broadcast, gather and scatter "
-               "of private memory: %s",
+               "tuning: one node: gather and scatter of private "
+               "memory: %s",
                *c->cma.why ? c->cma.why : "alone");
 }
 

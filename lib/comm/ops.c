@@ -37,21 +37,16 @@ accel_status_t ax_comm_agree(accel_comm_t *c, accel_status_t mine)
 /* ---- broadcast -------------------------------------------------------------
  */
 
-/* All have come, and no slot was filled by who has named memory or hopes for
- * one copy: *done, or they are now. */
+/* All have come, and some have named memory, so that they filled no slot:
+ * *done, or they are filled now. */
 static accel_status_t broadcast_whole(accel_comm_t *c, char *buffer,
                                       size_t bytes, int root, bool *done)
 {
     size_t most = c->seg->slot_bytes;
-    accel_status_t st = ACCEL_OK;
 
     *done = ax_all_named(c, AX_SENT);
     if (*done)
         return ax_direct_broadcast(c, buffer, bytes, root);
-    if (!c->any_named)
-        st = ax_single_broadcast(c, buffer, bytes, root, done);
-    if (st != ACCEL_OK || *done)
-        return st;
     if (c->rank == root)
         memcpy(ax_slot(c->seg, c->local_rank, c->turn), buffer,
                bytes < most ? bytes : most);
@@ -62,8 +57,7 @@ accel_status_t ax_broadcast(accel_comm_t *c, char *buffer, size_t bytes,
                             int root, accel_status_t mine)
 {
     size_t most = c->seg->slot_bytes;
-    bool done = false, single = c->nodes == 1 && ax_cma_serves(c, bytes);
-    bool fills = mine == ACCEL_OK && c->rank == root;
+    bool done = false, fills = mine == ACCEL_OK && c->rank == root;
     accel_status_t st;
 
     if (c->size == 1)
@@ -84,12 +78,12 @@ accel_status_t ax_broadcast(accel_comm_t *c, char *buffer, size_t bytes,
     for (size_t first = 0; first < bytes; first += most) {
         size_t n = bytes - first < most ? bytes - first : most;
         c->turn++;
-        if (fills && (first || !(single || ax_has_named(c))))
+        if (fills && (first || !ax_has_named(c)))
             memcpy(ax_slot(c->seg, c->local_rank, c->turn), buffer + first, n);
-        st = first ? ax_node_barrier(c) : ax_cma_enter(c, mine, buffer, buffer);
+        st = first ? ax_node_barrier(c) : ax_enter(c, mine);
         if (st != ACCEL_OK)
             return st;
-        if (first == 0 && (c->any_named || single))
+        if (first == 0 && c->any_named)
             st = broadcast_whole(c, buffer, bytes, root, &done);
         if (st != ACCEL_OK || done)
             return st;

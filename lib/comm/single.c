@@ -1,28 +1,11 @@
 /*
  * Collectives that take one copy: each rank reads what it is to get from the
- * memory of the others (cma.c).
+ * memory of the others (cma.c). A broadcast does not: the root would have
+ * nothing to do, while through the slots it copies as the others do.
  */
 #include "comm/cma_priv.h"
 
 #include <string.h>
-
-/* ---- broadcast --------------------------------------------------------------
- */
-
-accel_status_t ax_single_broadcast(accel_comm_t *c, char *buffer, size_t bytes,
-                                   int root, bool *moved)
-{
-    int giver = ax_local_of(c, root), error = 0;
-    accel_status_t st;
-
-    if (c->rank != root)
-        ax_cma_read(c, giver, buffer, ax_cma_buffers(c, giver).recv, bytes,
-                    &error);
-    st = ax_cma_end(c, error, moved);
-    if (st != ACCEL_OK || *moved)
-        return st;
-    return ax_cma_failed(c, ax_cma_check(buffer, bytes, c->rank != root));
-}
 
 /* ---- gathers ----------------------------------------------------------------
  */
