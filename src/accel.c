@@ -57,13 +57,18 @@ static bool is_help(const char *word)
 /* A full disk, a closed pipe or no output at all must not pass as success. */
 static int finish(int status, bool silent)
 {
-    bool wrong = fflush(stdout) != 0 || ferror(stdout);
+    bool full = fflush(stdout) != 0, lost = ferror(stdout);
 
-    if (!wrong && !silent)
+    if (!full && !lost && !silent)
         return status;
-    if (!wrong)
+    if (silent)
         errno = EBADF;
-    perror("accel: standard output");
+    if (full || silent)
+        perror("accel: standard output");
+    else /* what was wrong is known no more */
+        fputs("accel: standard output: some of it could not be written; is "
+              "the disk full?\n",
+              stderr);
     return status ? status : CMD_FAILED;
 }
 

@@ -93,10 +93,10 @@ static const ax_key_t table[] = {
      .values = "auto always never",
      .help = "large messages between nodes are shared out among ranks"},
     {.name = "groups",
-     .kind = AX_KIND_TEXT,
+     .kind = AX_KIND_LETTERS,
      .alike = true,
      .fallback = "auto",
-     .values = "auto, none or a letter for each rank of a node",
+     .values = "auto, none or a letter for each rank of a node, from a on",
      .help = "ranks of a node that share a socket or a cache"},
     {.name = "cma",
      .kind = AX_KIND_WORD,
@@ -186,6 +186,12 @@ static bool in_list(const char *list, const char *word, size_t length)
         list += n + (list[n] == ' ');
     }
     return false;
+}
+
+/* From a on, so that "off" is not one: aabb. */
+static bool is_letters(const char *s)
+{
+    return *s == 'a' && s[strspn(s, "abcdefghijklmnopqrstuvwxyz")] == '\0';
 }
 
 /* strtoull() would take "-1", " 1" and "+1". */
@@ -301,6 +307,8 @@ static bool read_value(const ax_key_t *key, const char *value, ax_value_t *out)
         return read_number(value, &out->number) && in_range(value, out->number);
     case AX_KIND_TEXT:
         return *value != '\0';
+    case AX_KIND_LETTERS:
+        return in_list("auto none", value, strlen(value)) || is_letters(value);
     case AX_KIND_SIGNAL:
         return read_signal(value, out);
     }
@@ -350,11 +358,10 @@ const ax_key_t *ax_spec_lookup(const char *name, char *error, size_t room)
 
 static void want_value(const ax_key_t *key, char *error, size_t room)
 {
-    static const char *const kinds[] = {[AX_KIND_WORD] = "WORD",
-                                        [AX_KIND_INT] = "NUMBER",
-                                        [AX_KIND_NUM] = "NUMBER",
-                                        [AX_KIND_TEXT] = "PATH",
-                                        [AX_KIND_SIGNAL] = "SIGNAL"};
+    static const char *const kinds[] = {
+        [AX_KIND_WORD] = "WORD",    [AX_KIND_INT] = "NUMBER",
+        [AX_KIND_NUM] = "NUMBER",   [AX_KIND_TEXT] = "PATH",
+        [AX_KIND_LETTERS] = "WORD", [AX_KIND_SIGNAL] = "SIGNAL"};
     bool list = key->kind == AX_KIND_WORD || key->kind == AX_KIND_SIGNAL;
 
     snprintf(error, room, "%s needs a value (%s=%s)%s%s", key->name, key->name,

@@ -28,6 +28,7 @@ typedef enum ax_kind {
     AX_KIND_INT,      /* a whole number in [min, max] */
     AX_KIND_NUM,      /* a decimal number: 0, or from 1e-300 to 1e300 */
     AX_KIND_TEXT,     /* anything but the empty text: a path */
+    AX_KIND_LETTERS,  /* auto, none, or small letters from a on */
     AX_KIND_SIGNAL    /* one of `values`; SIG in front and case do not matter */
 } ax_kind_t;
 

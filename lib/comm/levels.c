@@ -30,11 +30,6 @@
 /* ---- who is where -----------------------------------------------------------
  */
 
-static bool is_list(const char *text)
-{
-    return text[strspn(text, "abcdefghijklmnopqrstuvwxyz")] == '\0';
-}
-
 static bool is_auto(const accel_comm_t *c)
 {
     return strcmp(ax_settings_str(c->settings, "groups"), "auto") == 0;
@@ -57,11 +52,6 @@ accel_status_t ax_levels_place(accel_comm_t *c, const accel_comm_t *parent)
         c->spot = (ax_spot_t){package, cache};
         return ACCEL_OK;
     }
-    if (!is_list(groups))
-        return ax_fail(ACCEL_ERR_ARG,
-                       "comm: groups=%.64s: want auto, none or a letter (a to "
-                       "z) for each rank of a node",
-                       groups);
     c->spot.package = groups[(size_t)c->local_rank % strlen(groups)];
     return ACCEL_OK;
 }

@@ -384,8 +384,11 @@ void ax_inter_late(const accel_comm_t *c, const ax_wait_t *wait, char *text,
                 continue;
             first = first < 0 ? rank : first;
             if (shown++ < 3)
-                ax_append(text, room, "%s%s (last: %s)", shown > 1 ? ", " : "",
-                          ax_who(c, rank, who, sizeof who),
+                ax_append(text, room, "%s%s", shown > 1 ? ", " : "",
+                          ax_who(c, rank, who, sizeof who));
+            /* leaders hear of all calls, others only of those that wait */
+            if (shown <= 3 && (its_last || ax_is_leader(c)))
+                ax_append(text, room, " (last: %s)",
                           ax_last_text(its_last, last, sizeof last));
         }
     if (shown > 3)

@@ -199,6 +199,9 @@ print(d)' "$1" <<<"$output"
     run bash -c 'accel env >/dev/full'
     [ "$status" -eq 1 ]
     grep -q 'No space left' <<<"$output"
+    run bash -c 'accel test >/dev/full'
+    [ "$status" -eq 1 ]
+    grep -q 'could not be written' <<<"$output"
 }
 
 @test "closed descriptors: nothing is printed into what took their place" {

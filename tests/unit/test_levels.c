@@ -58,26 +58,6 @@ static void groups_come_from_places(void **state)
     }
 }
 
-static void wrong_groups(rank_of_t *me)
-{
-    CHECK(strstr(accel_last_error()->text, "comm: groups=a,b: want auto") ||
-          strstr(accel_last_error()->text, "comm: groups=A1: want auto"));
-    CHECK(me->comm == NULL);
-}
-
-static void other_words_are_refused(void **state)
-{
-    struct world w = {.size = 3,
-                      .spec = "groups=a,,b",
-                      .run = wrong_groups,
-                      .want = ACCEL_ERR_ARG};
-
-    (void)state;
-    run_world(&w);
-    w.spec = "groups=A1";
-    run_world(&w);
-}
-
 static void no_groups(rank_of_t *me)
 {
     CHECK(me->comm->levels == NULL && !me->comm->by_groups);
@@ -559,7 +539,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(groups_come_from_places),
-        cmocka_unit_test(other_words_are_refused),
         cmocka_unit_test(none_is_none),
         cmocka_unit_test(results_are_right),
         cmocka_unit_test(both_forms_follow_one_another),
