@@ -265,7 +265,8 @@ static bool start_rank(struct run *run, int r, int *status)
     if (err) {
         fprintf(stderr, "accel: launch: cannot start rank %d: ", r);
         cmd_put(stderr, what);
-        fprintf(stderr, ": %s\n", strerror(err));
+        fprintf(stderr, ": %s%s\n", strerror(err),
+                err == EAGAIN ? "; raise the limit with ulimit -u" : "");
         *status = what == options->argv[0] ? 127 : 1;
         return false;
     }

@@ -63,7 +63,8 @@ ACCEL_API accel_status_t accel_comm_open(accel_job_t *job,
                                          accel_comm_t **out);
 
 /*
- * Leaves the communicator, once what was started has ended. Collective in the
+ * Leaves the communicator, once what was started has ended, and a call that
+ * another thread is in; none may be made after that. Collective in the
  * sense that a rank that leaves early ends the others' waits with
  * ACCEL_ERR_PEER, but it does not wait for them. NULL is fine; works after an
  * error.

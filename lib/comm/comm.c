@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CLOSE_GRACE_NS 5000000000u /* a call may be that much late */
+
 static accel_status_t make_tables(accel_comm_t *c)
 {
     size_t size = (size_t)c->size;
@@ -117,12 +119,25 @@ void ax_comm_destroy(accel_comm_t *c)
     free(c);
 }
 
+/* The call of another thread ends within its own bound. One that does not is
+ * that of the thread which a signal took here: what it uses must stay. */
+static bool come_in_last(accel_comm_t *c)
+{
+    if (ax_guard_wait(&c->guard, c->timeout_ns + CLOSE_GRACE_NS))
+        return true;
+    ax_log(AX_LOG_ERROR, "comm: not closed: a thread is still in a call of "
+                         "this communicator; join it before accel_comm_close");
+    return false;
+}
+
 void accel_comm_close(accel_comm_t *c)
 {
     if (!c)
         return;
     /* a child of fork() has only copies; the connections are its parent's */
     if (c->forks == ax_forks()) {
+        if (!come_in_last(c))
+            return;
         ax_queue_close(c);
         if (c->seg) {
             atomic_store_explicit(&ax_line(c->seg, c->local_rank)->left, 1,

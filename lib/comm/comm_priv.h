@@ -249,6 +249,9 @@ accel_status_t ax_comm_meet(ax_opening_t *o, accel_status_t mine);
 bool ax_guard_enter(ax_guard_t *guard);
 void ax_guard_leave(ax_guard_t *guard);
 
+/* Enters once the thread inside has left, if it does so in time. */
+bool ax_guard_wait(ax_guard_t *guard, uint64_t most_ns);
+
 /* Around fork(), in the parent and, the latter, in the child. */
 void ax_guards_before_fork(void);
 void ax_guards_after_fork(void);

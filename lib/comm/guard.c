@@ -18,6 +18,7 @@
 #include <linux/membarrier.h>
 #include <pthread.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* taking over */
@@ -84,6 +85,19 @@ bool ax_guard_enter(ax_guard_t *guard)
         return false;
     }
     guard->mine = mine;
+    return true;
+}
+
+bool ax_guard_wait(ax_guard_t *guard, uint64_t most_ns)
+{
+    const struct timespec nap = {.tv_nsec = 1000000};
+    uint64_t until = ax_now_ns() + most_ns;
+
+    while (!ax_guard_enter(guard)) {
+        if (ax_now_ns() > until)
+            return false;
+        nanosleep(&nap, NULL);
+    }
     return true;
 }
 

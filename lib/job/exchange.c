@@ -64,7 +64,10 @@ static void describe(const accel_job_t *job, ax_record_t *record,
 static accel_status_t start(accel_job_t *job)
 {
     if (job->exchanged)
-        return ax_fail(ACCEL_ERR_STATE, "job: only one exchange per job");
+        return ax_fail(ACCEL_ERR_STATE,
+                       "job: its communicator can be opened once only; "
+                       "accel_comm_split gives further ones, with the same "
+                       "ranks as well");
     if (job->owner != (int)getpid())
         return ax_fail(ACCEL_ERR_STATE, "job: this process was forked from "
                                         "the one that opened the job; only "

@@ -114,7 +114,7 @@ print(d)' "$1" <<<"$output"
 \xFF'
     [ "$(at settings.5.value)" = "$want" ]
     [ "$(at settings.5.name)" = checkpoint ]
-    [ "$(at settings.14.name)" = debug ]
+    [[ $output == *'"name": "debug"'* ]]
     run env ACCEL_CHECKPOINT=$'/d\xe9j\xc3\xa0\n\e[2J' timeout 30 accel env
     [ "$status" -eq 0 ]
     grep -qF '/d\xE9jà\x0A\x1B[2J environment: ACCEL_CHECKPOINT' <<<"$output"

@@ -243,13 +243,49 @@ static void segments_end(void **state)
         run_world(&w);
 }
 
+/* Another thread is in a call when this one closes. */
+struct inside {
+    ax_guard_t *guard;
+    atomic_int ready, left;
+};
+
+static void *stay_inside(void *arg)
+{
+    struct inside *in = arg;
+
+    CHECK(ax_guard_enter(in->guard)); /* as a call does */
+    atomic_store(&in->ready, 1);
+    sleep_ms(200);
+    atomic_store(&in->left, 1);
+    ax_guard_leave(in->guard);
+    return NULL;
+}
+
+static void one_closes_amid_a_call(rank_of_t *me)
+{
+    struct inside in = {.guard = &me->comm->guard};
+    pthread_t thread;
+
+    CHECK(pthread_create(&thread, NULL, stay_inside, &in) == 0);
+    while (!atomic_load(&in.ready))
+        sleep_ms(1);
+    accel_comm_close(me->comm);
+    me->comm = NULL;
+    CHECK(atomic_load(&in.left) == 1);
+    CHECK(pthread_join(thread, NULL) == 0);
+}
+
 static void waits_end(void **state)
 {
     struct world w = {.size = 3, .spec = "timeout=1"};
-    const rank_fn tries[] = {
-        one_is_late,           one_leaves,        all_leave_in_any_order,
-        one_is_behind,         one_waits_in_vain, one_cannot_go_on,
-        one_says_why_it_leaves};
+    const rank_fn tries[] = {one_is_late,
+                             one_leaves,
+                             all_leave_in_any_order,
+                             one_is_behind,
+                             one_waits_in_vain,
+                             one_cannot_go_on,
+                             one_says_why_it_leaves,
+                             one_closes_amid_a_call};
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(tries); i++) {
