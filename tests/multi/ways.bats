@@ -8,6 +8,20 @@ setup() {
     launched_setup
 }
 
+# all_name DEAD RANK...: each rank but the dead one says for whom it waited.
+all_name() {
+    local dead=$1 r
+    shift
+    for r; do
+        ((r != dead)) || continue
+        grep -qE "^survivor $r ACCEL_ERR_TIMEOUT .*for rank $dead on n" \
+            <<<"$output" || {
+            echo "rank $r of $dead: $output"
+            return 1
+        }
+    done
+}
+
 @test "all ways give the same bits on 2 to 5 nodes" {
     local shape
     for shape in "2 2" "3 3" "5 4" "5 5"; do
@@ -51,35 +65,21 @@ rank $dead on n$((dead / 3)) is gone" <<<"$output" || {
 }
 
 @test "a rank that is silent on a rail is named by all" {
-    local r dead
+    local dead
     for dead in 1 4; do
         MP_RAILS=1 ACCEL_TIMEOUT=3 run on 6 2 \
             "$top_builddir/tests/multi/mp_die" hang $dead 10
-        for r in 0 1 2 3 4 5; do
-            ((r != dead)) || continue
-            grep -qE "^survivor $r ACCEL_ERR_TIMEOUT .*for rank $dead on n" \
-                <<<"$output" || {
-                echo "rank $r of $dead: $output"
-                return 1
-            }
-        done
+        all_name "$dead" 0 1 2 3 4 5 || return 1
     done
 }
 
 # In all operations, by segments, and where a node has one rank more.
 @test "a rank that is silent amid large messages is named by all" {
-    local r dead
+    local dead
     for dead in 1 3; do
         MP_LARGE=1 MP_RAILS=1 ACCEL_TIMEOUT=3 run on 5 2 \
             "$top_builddir/tests/multi/mp_die" hang $dead 10
-        for r in 0 1 2 3 4; do
-            ((r != dead)) || continue
-            grep -qE "^survivor $r ACCEL_ERR_TIMEOUT .*for rank $dead on n" \
-                <<<"$output" || {
-                echo "rank $r of $dead: $output"
-                return 1
-            }
-        done
+        all_name "$dead" 0 1 2 3 4 || return 1
     done
 }
 
