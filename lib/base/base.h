@@ -170,7 +170,7 @@ static inline accel_dtype_t ax_accumulator(accel_dtype_t dtype)
     return dtype == ACCEL_F16 || dtype == ACCEL_BF16 ? ACCEL_F32 : dtype;
 }
 
-/* Operators as kernels see them; the average is a sum and one scaling. */
+/* Operators as kernels see them; the average is a sum and one division. */
 typedef enum ax_reduce_op {
     AX_SUM = 0,
     AX_MIN,
@@ -181,17 +181,17 @@ typedef enum ax_reduce_op {
 /*
  * What is done to the elements: sources are of `dtype` (f16 and bf16 are
  * widened to f32), the result is of `to`, either `dtype` (rounded once) or
- * ax_accumulator(dtype), after it was divided by `scale` (1: left alone; not
+ * ax_accumulator(dtype), after it was divided by `divisor` (1: left alone; not
  * for integers): by a reciprocal an average of ones would not be one.
  */
 typedef struct ax_reduce {
     accel_dtype_t dtype, to;
     ax_reduce_op_t op;
-    double scale;
+    double divisor;
 } ax_reduce_t;
 
 /*
- * dst[i] = (src[0][i] op src[1][i] op ...) / scale, in that order, over
+ * dst[i] = (src[0][i] op src[1][i] op ...) / divisor, in that order, over
  * nsrc >= 1 buffers of `count` elements. When the element sizes are equal, dst
  * may be one of the sources, or begin before sources that it overlaps, by as
  * little as an element: each step loads all that it needs before it stores,

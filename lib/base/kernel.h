@@ -22,9 +22,9 @@ typedef enum ax_float {
 
 typedef void (*ax_convert_fn)(void *dst, const void *src, size_t count);
 
-/* dst[i] = (src[0][i] op src[1][i] ...) / scale */
+/* dst[i] = (src[0][i] op src[1][i] ...) / divisor */
 typedef void (*ax_reduce_fn)(void *dst, const void *const *src, int nsrc,
-                             size_t count, double scale);
+                             size_t count, double divisor);
 
 typedef struct ax_kernels {
     ax_convert_fn convert[AX_FLOATS][AX_FLOATS]; /* [to][from] */

@@ -140,14 +140,14 @@ LANE raw max_f32(raw a, raw b)
     return select_raw((raw)(x == y), a & b, r);
 }
 
-LANE raw scale_f32(raw a, double scale)
+LANE raw divide_f32(raw a, double divisor)
 {
-    return scale != 1 ? (raw)((vf32)a / (float)scale) : a;
+    return divisor != 1 ? (raw)((vf32)a / (float)divisor) : a;
 }
 
-LANE raw end_f32(raw a, double scale)
+LANE raw end_f32(raw a, double divisor)
 {
-    vf32 x = (vf32)scale_f32(a, scale);
+    vf32 x = (vf32)divide_f32(a, divisor);
     vi32 nan = x != x;
 
     return (raw)(((vi32)x & ~nan) | ((int32_t)AX_NAN32 & nan));
@@ -179,20 +179,20 @@ LANE raw max_f64(raw a, raw b)
     return select_raw((raw)(x == y), a & b, r);
 }
 
-LANE raw end_f64(raw a, double scale)
+LANE raw end_f64(raw a, double divisor)
 {
     vf64 x = (vf64)a;
 
-    if (scale != 1)
-        x /= scale;
+    if (divisor != 1)
+        x /= divisor;
     raw nan = (raw)(x != x);
 
     return select_raw(nan, (raw){0} + (int64_t)AX_NAN64, (raw)x);
 }
 
-LANE raw end_int(raw a, double scale)
+LANE raw end_int(raw a, double divisor)
 {
-    (void)scale;
+    (void)divisor;
     return a;
 }
 

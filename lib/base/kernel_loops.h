@@ -7,7 +7,7 @@
 #define LANES (BYTES / 4)
 
 typedef raw (*raw_op_fn)(raw a, raw b);
-typedef raw (*raw_end_fn)(raw a, double scale);
+typedef raw (*raw_end_fn)(raw a, double divisor);
 typedef vf32 (*load_fn)(const void *p);
 typedef void (*store_fn)(void *p, vf32 v);
 
@@ -27,7 +27,7 @@ struct wide_step {
 /* Sources and result of one type: `bytes` of it, whatever it is. Two vectors
  * at a time, so that two chains of additions run beside each other. */
 LOOP void reduce_raw(char *dst, const void *const *src, int nsrc, size_t bytes,
-                     double scale, struct raw_step step)
+                     double divisor, struct raw_step step)
 {
     size_t i = 0;
 
@@ -38,14 +38,14 @@ LOOP void reduce_raw(char *dst, const void *const *src, int nsrc, size_t bytes,
             a = step.op(a, load_raw((const char *)src[k] + i));
             b = step.op(b, load_raw((const char *)src[k] + i + BYTES));
         }
-        store_raw(dst + i, step.end(a, scale));
-        store_raw(dst + i + BYTES, step.end(b, scale));
+        store_raw(dst + i, step.end(a, divisor));
+        store_raw(dst + i + BYTES, step.end(b, divisor));
     }
     if (i + BYTES <= bytes) {
         raw a = load_raw((const char *)src[0] + i);
         for (int k = 1; k < nsrc; k++)
             a = step.op(a, load_raw((const char *)src[k] + i));
-        store_raw(dst + i, step.end(a, scale));
+        store_raw(dst + i, step.end(a, divisor));
         i += BYTES;
     }
     if (i < bytes) {
@@ -53,7 +53,7 @@ LOOP void reduce_raw(char *dst, const void *const *src, int nsrc, size_t bytes,
         raw a = part_load((const char *)src[0] + i, n);
         for (int k = 1; k < nsrc; k++)
             a = step.op(a, part_load((const char *)src[k] + i, n));
-        part_store(dst + i, step.end(a, scale), n);
+        part_store(dst + i, step.end(a, divisor), n);
     }
 }
 
@@ -76,7 +76,7 @@ LOOP void store_tail(char *p, vf32 v, size_t bytes, store_fn store)
 /* Sources of 16 bits, the sum in f32, the result of step.to bytes an element.
  */
 LOOP void reduce_16(char *dst, const void *const *src, int nsrc, size_t count,
-                    double scale, struct wide_step step)
+                    double divisor, struct wide_step step)
 {
     size_t i = 0;
 
@@ -88,8 +88,8 @@ LOOP void reduce_16(char *dst, const void *const *src, int nsrc, size_t count,
             a = step.op(a, (raw)step.load(p));
             b = step.op(b, (raw)step.load(p + BYTES / 2));
         }
-        step.store(dst + step.to * i, (vf32)end_f32(a, scale));
-        step.store(dst + step.to * (i + LANES), (vf32)end_f32(b, scale));
+        step.store(dst + step.to * i, (vf32)end_f32(a, divisor));
+        step.store(dst + step.to * (i + LANES), (vf32)end_f32(b, divisor));
     }
     for (size_t n; i < count; i += n) {
         n = count - i < LANES ? count - i : LANES;
@@ -97,7 +97,7 @@ LOOP void reduce_16(char *dst, const void *const *src, int nsrc, size_t count,
         for (int k = 1; k < nsrc; k++)
             a = step.op(a, (raw)load_tail((const char *)src[k] + 2 * i, 2 * n,
                                           step.load));
-        store_tail(dst + step.to * i, (vf32)end_f32(a, scale), step.to * n,
+        store_tail(dst + step.to * i, (vf32)end_f32(a, divisor), step.to * n,
                    step.store);
     }
 }
@@ -108,7 +108,7 @@ LOOP void reduce_16(char *dst, const void *const *src, int nsrc, size_t count,
  * Signalling NaNs need no care: pack_bf16() makes all NaNs one.
  */
 LOOP raw reduce_bf16_at(const void *const *src, int nsrc, size_t at, size_t n,
-                        double scale, raw_op_fn op)
+                        double divisor, raw_op_fn op)
 {
     raw even = {0}, odd = {0};
 
@@ -119,20 +119,21 @@ LOOP raw reduce_bf16_at(const void *const *src, int nsrc, size_t at, size_t n,
         even = k ? op(even, low) : low;
         odd = k ? op(odd, high) : high;
     }
-    return pack_bf16(scale_f32(even, scale), scale_f32(odd, scale));
+    return pack_bf16(divide_f32(even, divisor), divide_f32(odd, divisor));
 }
 
 LOOP void reduce_bf16(char *dst, const void *const *src, int nsrc, size_t bytes,
-                      double scale, raw_op_fn op)
+                      double divisor, raw_op_fn op)
 {
     size_t i = 0;
 
     for (; nsrc == 2 && i + BYTES <= bytes; i += BYTES)
-        store_raw(dst + i, reduce_bf16_at(src, 2, i, BYTES, scale, op));
+        store_raw(dst + i, reduce_bf16_at(src, 2, i, BYTES, divisor, op));
     for (; i + BYTES <= bytes; i += BYTES)
-        store_raw(dst + i, reduce_bf16_at(src, nsrc, i, BYTES, scale, op));
+        store_raw(dst + i, reduce_bf16_at(src, nsrc, i, BYTES, divisor, op));
     if (i < bytes)
-        part_store(dst + i, reduce_bf16_at(src, nsrc, i, bytes - i, scale, op),
+        part_store(dst + i,
+                   reduce_bf16_at(src, nsrc, i, bytes - i, divisor, op),
                    bytes - i);
 }
 
@@ -245,9 +246,9 @@ static TARGET void f32_from_f64(void *dst, const void *src, size_t count)
 #define REDUCE(name, op, bytes, end)                                           \
     static TARGET void reduce_##op##_##name(void *dst, const void *const *src, \
                                             int nsrc, size_t count,            \
-                                            double scale)                      \
+                                            double divisor)                    \
     {                                                                          \
-        reduce_raw(dst, src, nsrc, count *(bytes), scale,                      \
+        reduce_raw(dst, src, nsrc, count *(bytes), divisor,                    \
                    (struct raw_step){op##_##name, end});                       \
     }
 
@@ -271,10 +272,10 @@ REDUCE_ALL(u64, 8, end_int)
 #define REDUCE16(name, op, from, to, bytes)                                    \
     static TARGET void reduce_##op##_##name(void *dst, const void *const *src, \
                                             int nsrc, size_t count,            \
-                                            double scale)                      \
+                                            double divisor)                    \
     {                                                                          \
         reduce_16(                                                             \
-            dst, src, nsrc, count, scale,                                      \
+            dst, src, nsrc, count, divisor,                                    \
             (struct wide_step){2, bytes, load_##from, store_##to, op##_f32});  \
     }
 
@@ -291,9 +292,9 @@ REDUCE16_ALL(bf16_wide, bf16, f32, 4)
 #define REDUCE_BF16(op)                                                        \
     static TARGET void reduce_##op##_bf16(void *dst, const void *const *src,   \
                                           int nsrc, size_t count,              \
-                                          double scale)                        \
+                                          double divisor)                      \
     {                                                                          \
-        reduce_bf16(dst, src, nsrc, 2 * count, scale, op##_f32);               \
+        reduce_bf16(dst, src, nsrc, 2 * count, divisor, op##_f32);             \
     }
 
 REDUCE_BF16(sum)

@@ -99,15 +99,15 @@ static double max_f64(double a, double b)
     return a > b || a != a ? a : b;
 }
 
-static float end_f32(float x, double scale)
+static float end_f32(float x, double divisor)
 {
-    x /= (float)scale;
+    x /= (float)divisor;
     return x != x ? ax_float_of(AX_NAN32) : x;
 }
 
-static double end_f64(double x, double scale)
+static double end_f64(double x, double divisor)
 {
-    x /= scale;
+    x /= divisor;
     return x != x ? ax_double_of(AX_NAN64) : x;
 }
 
@@ -123,7 +123,7 @@ static double same_f64(double x)
 
 #define REDUCE(name, op, to, from, wide, load, store)                          \
     static void op##_##name(void *dst, const void *const *src, int nsrc,       \
-                            size_t count, double scale)                        \
+                            size_t count, double divisor)                      \
     {                                                                          \
         for (size_t i = 0; i < count; i++) {                                   \
             from x;                                                            \
@@ -133,7 +133,7 @@ static double same_f64(double x)
                 memcpy(&x, (const char *)src[k] + i * sizeof x, sizeof x);     \
                 acc = op##_##wide(acc, load(x));                               \
             }                                                                  \
-            to y = store(end_##wide(acc, scale));                              \
+            to y = store(end_##wide(acc, divisor));                            \
             memcpy((char *)dst + i * sizeof y, &y, sizeof y);                  \
         }                                                                      \
     }
@@ -174,9 +174,9 @@ REDUCE_ALL(bf16s_wide, float, uint16_t, f32, ax_bf16_to_f32, same_f32)
     {                                                                          \
         return b > a ? b : a;                                                  \
     }                                                                          \
-    static type end_as_##name(type x, double scale)                            \
+    static type end_as_##name(type x, double divisor)                          \
     {                                                                          \
-        (void)scale;                                                           \
+        (void)divisor;                                                         \
         return x;                                                              \
     }                                                                          \
     static type same_##name(type x)                                            \

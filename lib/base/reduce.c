@@ -60,8 +60,8 @@ void ax_reduce(const ax_reduce_t *how, void *dst, const void *const *src,
     ax_fpmode_t mode = ax_fpmode_enter();
 
     if (how->to == how->dtype)
-        k->reduce[how->dtype][how->op](dst, src, nsrc, count, how->scale);
+        k->reduce[how->dtype][how->op](dst, src, nsrc, count, how->divisor);
     else
-        k->widen[how->dtype][how->op](dst, src, nsrc, count, how->scale);
+        k->widen[how->dtype][how->op](dst, src, nsrc, count, how->divisor);
     ax_fpmode_leave(mode);
 }

@@ -238,7 +238,7 @@ static void reduce_wide(const accel_comm_t *c, const ax_chain_t *ch,
                         size_t from, size_t count)
 {
     const ax_reduction_t *r = ch->how;
-    const ax_reduce_t end = {ACCEL_F32, ACCEL_F32, r->op, r->scale};
+    const ax_reduce_t end = {ACCEL_F32, ACCEL_F32, r->op, r->divisor};
     int me = c->local_rank;
     float sums[BLOCK];
     const void *src = sums;
@@ -264,7 +264,7 @@ static void reduce_same(const accel_comm_t *c, const ax_chain_t *ch,
 {
     const ax_reduction_t *r = ch->how;
     const ax_reduce_t how = {r->dtype, r->dtype, r->op,
-                             ch->group == ch->last ? r->scale : 1.0};
+                             ch->group == ch->last ? r->divisor : 1.0};
     int first = c->levels->first[ch->group], n = members(c, ch->group);
     int before = ch->group > 0;
 

@@ -373,7 +373,7 @@ typedef struct ax_reduction {
     accel_dtype_t dtype, acc;
     size_t element, acc_element;
     ax_reduce_op_t op;
-    double scale;
+    double divisor;
 } ax_reduction_t;
 
 /* ---- fault.c ----------------------------------------------------------------

@@ -136,7 +136,7 @@ accel_status_t ax_inter_room(accel_comm_t *c, size_t bytes)
 static void end_reduction(const ax_reduction_t *r, char *out, const void **src,
                           int nsrc, size_t count)
 {
-    const ax_reduce_t how = {r->acc, r->acc, r->op, r->scale};
+    const ax_reduce_t how = {r->acc, r->acc, r->op, r->divisor};
     _Alignas(64) char block[EXEC_BLOCK];
     size_t most = EXEC_BLOCK / r->acc_element;
 

@@ -16,7 +16,7 @@ void ax_reduce_slots(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
     ax_reduce_t how = {.dtype = r->dtype,
                        .to = final ? r->dtype : r->acc,
                        .op = r->op,
-                       .scale = final ? r->scale : 1.0};
+                       .divisor = final ? r->divisor : 1.0};
     ax_reduce(&how, dst, src, c->local_size, count);
 }
 
@@ -36,7 +36,7 @@ void ax_reduce_named(const accel_comm_t *c, const ax_reduction_t *r, void *dst,
 
     for (int i = 0; i < c->local_size; i++)
         src[i] = ax_heap_of(c, i, AX_SENT) + offset;
-    ax_reduce(&(ax_reduce_t){r->dtype, r->dtype, r->op, r->scale}, dst, src,
+    ax_reduce(&(ax_reduce_t){r->dtype, r->dtype, r->op, r->divisor}, dst, src,
               c->local_size, count);
 }
 
@@ -80,7 +80,7 @@ void ax_reduce_direct(const accel_comm_t *c, const ax_reduction_t *r,
     advance(src, c->targets, c->local_size, targets, first * r->element);
     while (length > 0) {
         size_t n = length < most ? length : most;
-        ax_reduce(&(ax_reduce_t){r->dtype, r->dtype, r->op, r->scale},
+        ax_reduce(&(ax_reduce_t){r->dtype, r->dtype, r->op, r->divisor},
                   c->targets[0], src, c->local_size, n);
         for (int i = 1; i < targets; i++)
             memcpy(c->targets[i], c->targets[0], n * r->element);

@@ -35,7 +35,7 @@ static accel_status_t plan_reduction(const accel_comm_t *c, accel_dtype_t dtype,
     r->element = ax_element(dtype);
     r->acc_element = ax_element(r->acc);
     r->op = ops[op];
-    r->scale = op == ACCEL_AVG ? c->size : 1.0;
+    r->divisor = op == ACCEL_AVG ? c->size : 1.0;
     return ACCEL_OK;
 }
 
@@ -94,7 +94,7 @@ static accel_status_t reduce_inline(accel_comm_t *c,
         ax_sources_inline(c, run->send, bytes, first * r->element);
     accel_status_t st = ax_join(c, bytes);
     if (st == ACCEL_OK && gets)
-        ax_reduce(&(ax_reduce_t){r->dtype, r->dtype, r->op, r->scale},
+        ax_reduce(&(ax_reduce_t){r->dtype, r->dtype, r->op, r->divisor},
                   run->recv, c->sources, c->local_size, run->count);
     return st;
 }
@@ -191,7 +191,7 @@ static void reduce_piece(const accel_comm_t *c, const struct reduce_run *run,
                      ? ax_heap_of(c, i, AX_SENT) + (p.first + from) * r->element
                      : ax_slot(c->seg, i, p.turn) + from * r->element;
     char *out = results_of(c, c->local_rank, p.turn) + from * r->element;
-    ax_reduce(&(ax_reduce_t){r->dtype, r->dtype, r->op, r->scale}, out, src,
+    ax_reduce(&(ax_reduce_t){r->dtype, r->dtype, r->op, r->divisor}, out, src,
               c->local_size, length);
     put_piece(c, run, (p.first + from) * r->element, out, length * r->element);
 }
@@ -455,7 +455,7 @@ static void reduce_part(const accel_comm_t *c, const struct reduce_run *run,
     for (int i = 0; i < c->local_size; i++)
         src[i] = ax_slot(c->seg, i, c->turn) + at[0] * r->element;
     src[c->local_rank] = run->send + ax_part_offset(parts, c->rank) + first;
-    ax_reduce(&(ax_reduce_t){r->dtype, r->dtype, r->op, r->scale},
+    ax_reduce(&(ax_reduce_t){r->dtype, r->dtype, r->op, r->divisor},
               run->recv + first, src, c->local_size, at[1] - at[0]);
 }
 

@@ -39,12 +39,12 @@ static void compare_reduce(ax_reduce_fn want_fn, ax_reduce_fn got_fn,
 {
     size_t room = ELEMENTS * 8 + 80;
     unsigned char *want = must_alloc(room), *got = must_alloc(room);
-    double scale = count & 1 ? 3 : 1;
+    double divisor = count & 1 ? 3 : 1;
 
     memset(want, 0x5a, room);
     memset(got, 0x5a, room);
-    want_fn(want + 1, o->src, nsrc, count, scale);
-    got_fn(got + 1, o->src, nsrc, count, scale);
+    want_fn(want + 1, o->src, nsrc, count, divisor);
+    got_fn(got + 1, o->src, nsrc, count, divisor);
     if (memcmp(want, got, room) != 0)
         fail_msg("%d sources of %zu elements of %zu bytes differ", nsrc, count,
                  size);
@@ -102,13 +102,13 @@ static void levels_add_all_of_16_bits_alike(void **state)
     for (size_t i = 0; i < AX_ARRAY_SIZE(others) * 16; i++) {
         accel_dtype_t t = i & 1 ? ACCEL_F16 : ACCEL_BF16;
         int op = (int)(i >> 1) % AX_REDUCE_OPS, nsrc = 2 + (int)(i >> 3 & 1);
-        double scale = nsrc == 3 ? 3 : 1;
+        double divisor = nsrc == 3 ? 3 : 1;
         for (int k = 0; k < ALL; k++)
             other[k] = others[i / 16];
         for (int isa = 0; isa < AX_ISA_COUNT; isa++) {
             const ax_kernels_t *k = ax_kernels_of((ax_isa_t)isa);
             if (k)
-                k->reduce[t][op](isa ? got : want, src, nsrc, ALL, scale);
+                k->reduce[t][op](isa ? got : want, src, nsrc, ALL, divisor);
             if (k && isa && memcmp(got, want, ALL * 2) != 0)
                 fail_msg("%s, operator %d of %d, level %d, %04x",
                          accel_dtype_name(t), op, nsrc, isa, others[i / 16]);
