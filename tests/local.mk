@@ -159,4 +159,4 @@ lint_tests += \
 	tests/lint/sizes.sh \
 	tests/lint/sources.sh \
 	tests/lint/words.sh
-EXTRA_DIST += tests/CASES tests/lint/lint.bash tests/lint/cplusplus.cc tests/lint/cppcheck.supp man/names
+EXTRA_DIST += tests/CASES tests/lint/lint.bash tests/lint/cplusplus.cc tests/lint/options.c tests/lint/cppcheck.supp man/names

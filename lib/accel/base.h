@@ -130,10 +130,20 @@ ACCEL_API accel_status_t accel_convert(void *dst, accel_dtype_t dst_dtype,
 #endif
 
 /*
- * The address of an options struct with its size and the members given: what
- * ACCEL_OPTIONS() and the like are made of. In C it lives until the end of the
- * block; in C++ only until the end of the statement, and members must be given
- * in their order in the struct.
+ * What an option holds that is left to the library: a NaN that no arithmetic
+ * gives, and the same bits as a whole number. Where an option's default is 0,
+ * or 0 means nothing else, it needs no mark. What the program gives counts as
+ * it stands, 0 too.
+ */
+#define ACCEL_DEFAULT (__builtin_nan("0xacce1"))
+#define ACCEL_DEFAULT_INT UINT64_C(0x7ff80000000acce1)
+
+/*
+ * The address of an options struct with the members given and the defaults in
+ * the others: what ACCEL_OPTIONS() and the like are made of, each from its
+ * list ACCEL_OPTIONS_DEFAULTS. In C it lives until the end of the block; in
+ * C++ only until the end of the statement, and members must be given in their
+ * order in the struct. A static struct is ACCEL_OPTIONS_INIT.
  */
 #ifdef __cplusplus
 /* No warnings about members left out, which is the point, in callers. */
@@ -142,9 +152,22 @@ template <typename T> inline const T *accel_address_of(const T &made)
 {
     return &made;
 }
-#define ACCEL_MAKE(type, ...)                                                  \
+#define ACCEL_IS(value) = value
+#define ACCEL_MAKE(type, defaults, ...)                                        \
     (accel_address_of<type>(type{.size = sizeof(type), __VA_ARGS__}))
 #else
-#define ACCEL_MAKE(type, ...) (&(type){.size = sizeof(type), __VA_ARGS__})
+#define ACCEL_IS(value) /* in C the list says it */
+/* A member given overrides its default, and one macro stands in another. */
+/* clang-format off */
+#define ACCEL_MAKE(type, defaults, ...)                                        \
+    ((type[1]){__extension__({                                                 \
+        _Pragma("GCC diagnostic push")                                         \
+        _Pragma("GCC diagnostic ignored \"-Woverride-init\"")                  \
+        _Pragma("GCC diagnostic ignored \"-Wshadow\"")                         \
+        type ax_made = {defaults, __VA_ARGS__};                                \
+        _Pragma("GCC diagnostic pop")                                          \
+        ax_made;                                                               \
+    })})
+/* clang-format on */
 #endif
 #endif

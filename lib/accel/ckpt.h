@@ -37,7 +37,6 @@ typedef struct accel_ckpt_part {
     bool replicated;
 } accel_ckpt_part_t;
 
-/* Zero means the default. */
 typedef struct accel_ckpt_options {
     size_t size;
     /* Keep so many of the newest complete ones up to this step and delete
@@ -45,11 +44,13 @@ typedef struct accel_ckpt_options {
     unsigned keep;
 } accel_ckpt_options_t;
 
+#define ACCEL_CKPT_DEFAULTS .size = sizeof(accel_ckpt_options_t)
 #define ACCEL_CKPT_INIT                                                        \
     {                                                                          \
-        sizeof(accel_ckpt_options_t)                                           \
+        ACCEL_CKPT_DEFAULTS                                                    \
     }
-#define ACCEL_CKPT(...) ACCEL_MAKE(accel_ckpt_options_t, __VA_ARGS__)
+#define ACCEL_CKPT(...)                                                        \
+    ACCEL_MAKE(accel_ckpt_options_t, ACCEL_CKPT_DEFAULTS, __VA_ARGS__)
 
 /*
  * Saves `parts` as `dir`/step-NNNNNNNN, making `dir` when it is missing.

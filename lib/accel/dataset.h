@@ -88,9 +88,7 @@ typedef enum accel_format {
 #undef ACCEL_FORMAT_ENUM
 } accel_format_t;
 
-#define ACCEL_NO_CACHE SIZE_MAX
-
-/* Zero means the default. */
+/* Zero means the default but for `cache_bytes`, which ACCEL_DATASET() sets. */
 typedef struct accel_dataset_options {
     size_t size;
     accel_format_t format;
@@ -101,11 +99,19 @@ typedef struct accel_dataset_options {
     size_t window;    /* tokens, megatron: a sample has window + 1 tokens */
     size_t stride;    /* from one sample to the next; 0: window */
     size_t max_bytes; /* lines, tar: room for one; 0: the longest there is */
-    /* Memory for small samples of files that fit in it together; 0: 64 MiB. */
-    size_t cache_bytes;
+    /* Memory for small samples of files that fit in it together: 64 MiB; 0:
+     * none. */
+    size_t cache_bytes ACCEL_IS(ACCEL_DEFAULT_INT);
 } accel_dataset_options_t;
 
-#define ACCEL_DATASET(...) ACCEL_MAKE(accel_dataset_options_t, __VA_ARGS__)
+#define ACCEL_DATASET_DEFAULTS                                                 \
+    .size = sizeof(accel_dataset_options_t), .cache_bytes = ACCEL_DEFAULT_INT
+#define ACCEL_DATASET_INIT                                                     \
+    {                                                                          \
+        ACCEL_DATASET_DEFAULTS                                                 \
+    }
+#define ACCEL_DATASET(...)                                                     \
+    ACCEL_MAKE(accel_dataset_options_t, ACCEL_DATASET_DEFAULTS, __VA_ARGS__)
 
 /*
  * Opens what `path` names: a file, all files of a directory whose names do not
@@ -117,7 +123,7 @@ typedef struct accel_dataset_options {
  * (u8) and "jpg.length" (u32). Tokens give "tokens"; no window spans two
  * files.
  *
- * When all files together have at most cache_bytes (ACCEL_NO_CACHE: never),
+ * When all files together have at most cache_bytes (0: never),
  * samples of up to 64 KiB a field come from memory: each MiB of a file is read
  * when one of its samples is first wanted, and kept until the dataset is
  * destroyed, so at most as many bytes as the files have. Not for lines, tar,

@@ -115,12 +115,13 @@ typedef int (*accel_order_fn)(void *context, uint64_t epoch, uint64_t first,
 typedef int (*accel_batches_fn)(void *context, uint64_t epoch, uint64_t number,
                                 uint64_t *index, size_t *count);
 
-/* Zero means the default. */
+/* Zero means the default but for `seed`, which ACCEL_LOADER() sets. */
 typedef struct accel_loader_options {
     size_t size;
     size_t batch_size; /* needed; see accel_shard_t */
     bool shuffle;
-    uint64_t seed; /* of the shuffle; 0: the setting "seed" */
+    uint64_t seed ACCEL_IS(ACCEL_DEFAULT_INT); /* of the shuffle: that of the
+                                                  setting "seed" */
     bool drop_last;
     bool split_batches;
     bool uneven;
@@ -151,11 +152,14 @@ typedef struct accel_loader_options {
     bool dispatch;
 } accel_loader_options_t;
 
+#define ACCEL_LOADER_DEFAULTS                                                  \
+    .size = sizeof(accel_loader_options_t), .seed = ACCEL_DEFAULT_INT
 #define ACCEL_LOADER_INIT                                                      \
     {                                                                          \
-        sizeof(accel_loader_options_t)                                         \
+        ACCEL_LOADER_DEFAULTS                                                  \
     }
-#define ACCEL_LOADER(...) ACCEL_MAKE(accel_loader_options_t, __VA_ARGS__)
+#define ACCEL_LOADER(...)                                                      \
+    ACCEL_MAKE(accel_loader_options_t, ACCEL_LOADER_DEFAULTS, __VA_ARGS__)
 
 /*
  * One batch. The memory belongs to the loader and is valid until the next

@@ -33,11 +33,13 @@ typedef struct accel_param_options {
     float *grad;
 } accel_param_options_t;
 
+#define ACCEL_PARAM_DEFAULTS .size = sizeof(accel_param_options_t)
 #define ACCEL_PARAM_INIT                                                       \
     {                                                                          \
-        sizeof(accel_param_options_t)                                          \
+        ACCEL_PARAM_DEFAULTS                                                   \
     }
-#define ACCEL_PARAM(...) ACCEL_MAKE(accel_param_options_t, __VA_ARGS__)
+#define ACCEL_PARAM(...)                                                       \
+    ACCEL_MAKE(accel_param_options_t, ACCEL_PARAM_DEFAULTS, __VA_ARGS__)
 
 /*
  * Makes an empty model. On failure *out is NULL. Destroying it is local, so

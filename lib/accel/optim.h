@@ -42,24 +42,29 @@ typedef enum accel_optimizer_kind {
     ACCEL_SGD        /* momentum and Nesterov as PyTorch defines them */
 } accel_optimizer_kind_t;
 
-/* Zero means the default, which is given after each field. */
+/* The default is given after each field; ACCEL_OPTIMIZER() sets it. */
 typedef struct accel_optimizer_options {
-    size_t size; /* sizeof this struct: ACCEL_OPTIMIZER() sets it */
-    accel_optimizer_kind_t kind; /* ACCEL_ADAMW */
-    double lr;                   /* 1e-3 */
-    double beta1;                /* 0.9 */
-    double beta2;                /* 0.999 */
-    double eps;                  /* 1e-8 */
-    double weight_decay;         /* 0 */
-    double momentum;             /* 0; SGD only, at most 1 */
-    bool nesterov;               /* SGD only; needs momentum */
+    size_t size;
+    accel_optimizer_kind_t kind;                 /* ACCEL_ADAMW */
+    double lr ACCEL_IS(ACCEL_DEFAULT);           /* 1e-3 */
+    double beta1 ACCEL_IS(ACCEL_DEFAULT);        /* 0.9 */
+    double beta2 ACCEL_IS(ACCEL_DEFAULT);        /* 0.999 */
+    double eps ACCEL_IS(ACCEL_DEFAULT);          /* 1e-8 */
+    double weight_decay ACCEL_IS(ACCEL_DEFAULT); /* AdamW: 0.01, else 0 */
+    double momentum;                             /* 0; SGD only, at most 1 */
+    bool nesterov;                               /* SGD only; needs momentum */
 } accel_optimizer_options_t;
 
+#define ACCEL_OPTIMIZER_DEFAULTS                                               \
+    .size = sizeof(accel_optimizer_options_t), .lr = ACCEL_DEFAULT,            \
+    .beta1 = ACCEL_DEFAULT, .beta2 = ACCEL_DEFAULT, .eps = ACCEL_DEFAULT,      \
+    .weight_decay = ACCEL_DEFAULT
 #define ACCEL_OPTIMIZER_INIT                                                   \
     {                                                                          \
-        sizeof(accel_optimizer_options_t)                                      \
+        ACCEL_OPTIMIZER_DEFAULTS                                               \
     }
-#define ACCEL_OPTIMIZER(...) ACCEL_MAKE(accel_optimizer_options_t, __VA_ARGS__)
+#define ACCEL_OPTIMIZER(...)                                                   \
+    ACCEL_MAKE(accel_optimizer_options_t, ACCEL_OPTIMIZER_DEFAULTS, __VA_ARGS__)
 
 /*
  * Applies one update at learning rate `lr`; `step` counts from 1 and is used
@@ -131,18 +136,21 @@ typedef struct accel_schedule_options {
     uint64_t total;  /* updates in all, warm-up included; needed unless
                         constant */
     double end;      /* fraction of lr at the end, in [0, 1]; 0 */
-    double lr;       /* peak; 0: the optimizer's rate at create */
+    double lr ACCEL_IS(ACCEL_DEFAULT); /* peak; the optimizer's at create */
 } accel_schedule_options_t;
 
+#define ACCEL_SCHEDULE_DEFAULTS                                                \
+    .size = sizeof(accel_schedule_options_t), .lr = ACCEL_DEFAULT
 #define ACCEL_SCHEDULE_INIT                                                    \
     {                                                                          \
-        sizeof(accel_schedule_options_t)                                       \
+        ACCEL_SCHEDULE_DEFAULTS                                                \
     }
-#define ACCEL_SCHEDULE(...) ACCEL_MAKE(accel_schedule_options_t, __VA_ARGS__)
+#define ACCEL_SCHEDULE(...)                                                    \
+    ACCEL_MAKE(accel_schedule_options_t, ACCEL_SCHEDULE_DEFAULTS, __VA_ARGS__)
 
 /*
  * The rate for the update after `done` updates have been made, peak rate
- * options->lr (0 counts as 1, which makes the result a factor). Past the end
+ * options->lr (ACCEL_DEFAULT counts as 1: the result is a factor). Past the end
  * it stays at the final value. Pure; the options are taken as they are.
  */
 ACCEL_API double accel_schedule_value(const accel_schedule_options_t *options,
@@ -170,21 +178,27 @@ ACCEL_API uint64_t accel_schedule_steps(const accel_schedule_t *schedule);
 
 /* ---- loss scaler -------------------------------------------------------- */
 
-/* Zero means the default, which is given after each field. */
+/* The default is given after each field; ACCEL_SCALER() sets it. */
 typedef struct accel_scaler_options {
     size_t size;
-    double init;       /* 65536 */
-    double growth;     /* 2 */
-    double backoff;    /* 0.5 */
-    uint64_t interval; /* 2000 good steps until it grows */
-    double min;        /* 1: the scale never falls below */
+    double init ACCEL_IS(ACCEL_DEFAULT);    /* 65536 */
+    double growth ACCEL_IS(ACCEL_DEFAULT);  /* 2 */
+    double backoff ACCEL_IS(ACCEL_DEFAULT); /* 0.5 */
+    /* 2000 good steps until it grows, at least 1 */
+    uint64_t interval ACCEL_IS(ACCEL_DEFAULT_INT);
+    double min ACCEL_IS(ACCEL_DEFAULT); /* 1: the scale never falls below */
 } accel_scaler_options_t;
 
+#define ACCEL_SCALER_DEFAULTS                                                  \
+    .size = sizeof(accel_scaler_options_t), .init = ACCEL_DEFAULT,             \
+    .growth = ACCEL_DEFAULT, .backoff = ACCEL_DEFAULT,                         \
+    .interval = ACCEL_DEFAULT_INT, .min = ACCEL_DEFAULT
 #define ACCEL_SCALER_INIT                                                      \
     {                                                                          \
-        sizeof(accel_scaler_options_t)                                         \
+        ACCEL_SCALER_DEFAULTS                                                  \
     }
-#define ACCEL_SCALER(...) ACCEL_MAKE(accel_scaler_options_t, __VA_ARGS__)
+#define ACCEL_SCALER(...)                                                      \
+    ACCEL_MAKE(accel_scaler_options_t, ACCEL_SCALER_DEFAULTS, __VA_ARGS__)
 
 /* What a checkpoint keeps of a scaler. */
 typedef struct accel_scaler_state {

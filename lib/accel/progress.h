@@ -14,17 +14,25 @@ extern "C" {
 
 typedef struct accel_progress accel_progress_t;
 
-/* Zero means the default. */
+/* The defaults are those of ACCEL_PROGRESS(). */
 typedef struct accel_progress_options {
     size_t size;
     const char *title; /* before the bar; copied */
     uint64_t total;    /* how many there will be; 0: unknown */
     uint64_t first;    /* done already before the start, by an earlier run */
-    double interval;   /* seconds between two lines in a log; 0: 30 */
-    int fd;            /* where to; 0: standard error */
+    double interval ACCEL_IS(ACCEL_DEFAULT); /* seconds between two lines in a
+                                                log: 30 */
+    int fd ACCEL_IS(2);                      /* where to: standard error */
 } accel_progress_options_t;
 
-#define ACCEL_PROGRESS(...) ACCEL_MAKE(accel_progress_options_t, __VA_ARGS__)
+#define ACCEL_PROGRESS_DEFAULTS                                                \
+    .size = sizeof(accel_progress_options_t), .interval = ACCEL_DEFAULT, .fd = 2
+#define ACCEL_PROGRESS_INIT                                                    \
+    {                                                                          \
+        ACCEL_PROGRESS_DEFAULTS                                                \
+    }
+#define ACCEL_PROGRESS(...)                                                    \
+    ACCEL_MAKE(accel_progress_options_t, ACCEL_PROGRESS_DEFAULTS, __VA_ARGS__)
 
 /*
  * With an accelerator only rank 0 shows anything, and the calls of the others

@@ -30,11 +30,13 @@ typedef struct accel_options {
     const accel_oob_t *oob; /* own bootstrap; NULL: PMIx, or a world of one */
 } accel_options_t;
 
+#define ACCEL_OPTIONS_DEFAULTS .size = sizeof(accel_options_t)
 #define ACCEL_OPTIONS_INIT                                                     \
     {                                                                          \
-        sizeof(accel_options_t)                                                \
+        ACCEL_OPTIONS_DEFAULTS                                                 \
     }
-#define ACCEL_OPTIONS(...) ACCEL_MAKE(accel_options_t, __VA_ARGS__)
+#define ACCEL_OPTIONS(...)                                                     \
+    ACCEL_MAKE(accel_options_t, ACCEL_OPTIONS_DEFAULTS, __VA_ARGS__)
 
 /*
  * Reads the settings, finds the ranks and joins them. `options` may be NULL.
@@ -144,11 +146,13 @@ typedef struct accel_prepare_options {
     const accel_scaler_options_t *scaler; /* fp16 only; NULL: the defaults */
 } accel_prepare_options_t;
 
+#define ACCEL_PREPARE_DEFAULTS .size = sizeof(accel_prepare_options_t)
 #define ACCEL_PREPARE_INIT                                                     \
     {                                                                          \
-        sizeof(accel_prepare_options_t)                                        \
+        ACCEL_PREPARE_DEFAULTS                                                 \
     }
-#define ACCEL_PREPARE(...) ACCEL_MAKE(accel_prepare_options_t, __VA_ARGS__)
+#define ACCEL_PREPARE(...)                                                     \
+    ACCEL_MAKE(accel_prepare_options_t, ACCEL_PREPARE_DEFAULTS, __VA_ARGS__)
 
 /*
  * Ties objects to the accelerator: builds the model if need be and gives all

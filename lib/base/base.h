@@ -129,13 +129,20 @@ accel_status_t ax_read_file(const char *path, size_t max, char **data,
 /* ---- options.c: structs that begin with their size ----------------------- */
 
 /*
- * Copies the options at `src` (NULL: all defaults) to `dst`, which is `known`
- * bytes long, with zeros for what an older program left out. ACCEL_ERR_ARG
- * when the size was not set, ACCEL_ERR_VERSION when a later version's option
- * is used; `macro` is how the struct should have been made.
+ * Copies the options at `src` (NULL: none are given) over those at `dst`,
+ * which holds the defaults, is `known` bytes long, and keeps of them what an
+ * older program has no member for. ACCEL_ERR_ARG when the size was not set,
+ * ACCEL_ERR_VERSION when a later version's option is used; `macro` is how the
+ * struct should have been made.
  */
 accel_status_t ax_options_copy(void *dst, const void *src, size_t known,
                                const char *macro);
+
+/* Whether an option was left to the library (ACCEL_DEFAULT), and the value
+ * given, or else `otherwise` (_int: of ACCEL_DEFAULT_INT). */
+bool ax_is_default(double value);
+double ax_or(double value, double otherwise);
+uint64_t ax_or_int(uint64_t value, uint64_t otherwise);
 
 /* ---- numbers ------------------------------------------------------------- */
 

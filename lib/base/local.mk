@@ -32,6 +32,10 @@ unit_tests += tests/unit/test_base
 tests_unit_test_base_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_base_LDADD = $(unit_ldadd)
 
+unit_tests += tests/unit/test_options
+tests_unit_test_options_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_options_LDADD = $(unit_ldadd)
+
 unit_tests += tests/unit/test_settings
 tests_unit_test_settings_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_settings_LDADD = $(unit_ldadd)

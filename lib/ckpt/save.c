@@ -35,7 +35,7 @@ static accel_status_t accept(struct draft *d, const char *dir, uint64_t step,
                              const accel_ckpt_part_t *parts, size_t nparts,
                              const accel_ckpt_options_t *options)
 {
-    accel_ckpt_options_t known;
+    accel_ckpt_options_t known = ACCEL_CKPT_INIT;
     accel_status_t st =
         ax_options_copy(&known, options, sizeof known, "ACCEL_CKPT");
 

@@ -307,7 +307,7 @@ accel_status_t accel_dataset_open_files(const char *const *paths, size_t npaths,
                                         const accel_dataset_options_t *options,
                                         accel_dataset_t **out)
 {
-    accel_dataset_options_t o;
+    accel_dataset_options_t o = ACCEL_DATASET_INIT;
     accel_status_t st;
 
     *out = NULL;
@@ -320,10 +320,7 @@ accel_status_t accel_dataset_open_files(const char *const *paths, size_t npaths,
             ACCEL_OK ||
         (st = check_options(&o)) != ACCEL_OK)
         return st;
-    if (o.cache_bytes == 0)
-        o.cache_bytes = CACHE_DEFAULT;
-    else if (o.cache_bytes == ACCEL_NO_CACHE)
-        o.cache_bytes = 0;
+    o.cache_bytes = ax_or_int(o.cache_bytes, CACHE_DEFAULT);
     accel_format_t format = o.format;
     if (format == ACCEL_FORMAT_AUTO)
         st = detect(paths[0], &format);

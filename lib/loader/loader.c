@@ -142,7 +142,7 @@ static accel_status_t set_up(accel_loader_t *l)
 
     if (st != ACCEL_OK)
         return st;
-    l->run.seed = o->seed;
+    l->run.seed = ax_or_int(o->seed, 0);
     l->shard = (accel_shard_t){.samples = l->order.positions,
                                .batch_size = o->batches ? 1 : o->batch_size,
                                .drop_last = o->drop_last,
@@ -155,7 +155,7 @@ accel_status_t accel_loader_create(accel_dataset_t *dataset,
                                    const accel_loader_options_t *options,
                                    accel_loader_t **out)
 {
-    accel_loader_options_t o;
+    accel_loader_options_t o = ACCEL_LOADER_INIT;
     accel_status_t st;
 
     *out = NULL;
@@ -281,7 +281,7 @@ uint64_t accel_loader_real_rows(const accel_loader_t *loader)
 void ax_loader_set_default_seed(accel_loader_t *loader, uint64_t seed)
 {
     ax_ring_pause(&loader->ring);
-    if (loader->options.seed == 0)
+    if (loader->options.seed == ACCEL_DEFAULT_INT)
         loader->run.seed = seed;
     ax_go_to(loader, loader->run.epoch, 0, 0);
 }

@@ -53,6 +53,13 @@ accel_status_t ax_optimizer_apply(accel_optimizer_t *optimizer,
 accel_status_t ax_optimizer_check_lr(double lr);
 accel_status_t ax_scaler_check_state(const accel_scaler_state_t *state);
 
+/* The options as the program gave them: ax_is_default() is true of what it
+ * left to the library. */
+const accel_optimizer_options_t *
+ax_optimizer_given(const accel_optimizer_t *optimizer);
+const accel_schedule_options_t *
+ax_schedule_given(const accel_schedule_t *schedule);
+
 /* For checkpoints. */
 void ax_optimizer_set_steps(accel_optimizer_t *optimizer, uint64_t steps);
 /* Also sets the optimizer's rate to the one of that step. */

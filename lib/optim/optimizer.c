@@ -7,7 +7,8 @@
 #include <string.h>
 
 struct accel_optimizer {
-    accel_optimizer_options_t options;
+    accel_optimizer_options_t given;
+    accel_optimizer_options_t options; /* the same, defaults filled in */
     double lr;
     uint64_t steps;
     ax_optim_hooks_t hooks;
@@ -37,16 +38,14 @@ accel_status_t ax_optimizer_check_lr(double lr)
                    lr);
 }
 
+/* Those of PyTorch. */
 static void fill_defaults(accel_optimizer_options_t *o)
 {
-    if (o->lr == 0)
-        o->lr = 1e-3;
-    if (o->beta1 == 0)
-        o->beta1 = 0.9;
-    if (o->beta2 == 0)
-        o->beta2 = 0.999;
-    if (o->eps == 0)
-        o->eps = 1e-8;
+    o->lr = ax_or(o->lr, 1e-3);
+    o->beta1 = ax_or(o->beta1, 0.9);
+    o->beta2 = ax_or(o->beta2, 0.999);
+    o->eps = ax_or(o->eps, 1e-8);
+    o->weight_decay = ax_or(o->weight_decay, o->kind == ACCEL_ADAMW ? 0.01 : 0);
 }
 
 accel_status_t
@@ -54,9 +53,10 @@ ax_optimizer_options_resolve(const accel_optimizer_options_t *given,
                              accel_optimizer_options_t *out)
 {
     const double below_one = 1 - 0x1p-24; /* the largest f32 below 1 */
-    accel_status_t st =
-        ax_options_copy(out, given, sizeof *out, "ACCEL_OPTIMIZER");
+    accel_status_t st;
 
+    *out = (accel_optimizer_options_t)ACCEL_OPTIMIZER_INIT;
+    st = ax_options_copy(out, given, sizeof *out, "ACCEL_OPTIMIZER");
     if (st != ACCEL_OK)
         return st;
     fill_defaults(out);
@@ -87,7 +87,7 @@ ax_optimizer_options_resolve(const accel_optimizer_options_t *given,
 accel_status_t accel_optimizer_create(const accel_optimizer_options_t *options,
                                       accel_optimizer_t **out)
 {
-    accel_optimizer_options_t resolved;
+    accel_optimizer_options_t given = ACCEL_OPTIMIZER_INIT, resolved;
     accel_status_t st;
 
     *out = NULL;
@@ -97,6 +97,9 @@ accel_status_t accel_optimizer_create(const accel_optimizer_options_t *options,
     accel_optimizer_t *o = calloc(1, sizeof *o);
     if (!o)
         return ax_fail(ACCEL_ERR_NOMEM, "optimizer: out of memory");
+    /* was good a moment ago */
+    (void)ax_options_copy(&given, options, sizeof given, "ACCEL_OPTIMIZER");
+    o->given = given;
     o->options = resolved;
     o->lr = resolved.lr;
     *out = o;
@@ -162,6 +165,12 @@ accel_status_t accel_optimizer_set_lr(accel_optimizer_t *optimizer, double lr)
     if (st == ACCEL_OK)
         optimizer->lr = lr;
     return st;
+}
+
+const accel_optimizer_options_t *
+ax_optimizer_given(const accel_optimizer_t *optimizer)
+{
+    return &optimizer->given;
 }
 
 uint64_t accel_optimizer_steps(const accel_optimizer_t *optimizer)

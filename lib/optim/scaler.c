@@ -18,16 +18,11 @@ static bool usable(double scale)
 
 static void fill_defaults(accel_scaler_options_t *o)
 {
-    if (o->init == 0)
-        o->init = 65536;
-    if (o->growth == 0)
-        o->growth = 2;
-    if (o->backoff == 0)
-        o->backoff = 0.5;
-    if (o->interval == 0)
-        o->interval = 2000;
-    if (o->min == 0)
-        o->min = 1;
+    o->init = ax_or(o->init, 65536);
+    o->growth = ax_or(o->growth, 2);
+    o->backoff = ax_or(o->backoff, 0.5);
+    o->interval = ax_or_int(o->interval, 2000);
+    o->min = ax_or(o->min, 1);
 }
 
 static accel_status_t check(const accel_scaler_options_t *o)
@@ -48,13 +43,16 @@ static accel_status_t check(const accel_scaler_options_t *o)
         return ax_fail(ACCEL_ERR_ARG,
                        "scaler: backoff is %g; it must be between 0 and 1",
                        o->backoff);
+    if (o->interval == 0)
+        return ax_fail(ACCEL_ERR_ARG,
+                       "scaler: interval is 0; it must be at least 1 step");
     return ACCEL_OK;
 }
 
 accel_status_t accel_scaler_create(const accel_scaler_options_t *options,
                                    accel_scaler_t **out)
 {
-    accel_scaler_options_t o;
+    accel_scaler_options_t o = ACCEL_SCALER_INIT;
     accel_status_t st;
 
     *out = NULL;

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 
 struct accel_schedule {
-    accel_schedule_options_t options; /* lr filled in */
+    accel_schedule_options_t given;
+    accel_schedule_options_t options; /* the same, lr filled in */
     accel_optimizer_t *optimizer;
     uint64_t steps;
     void (*gone)(void *context);
@@ -25,7 +26,7 @@ double accel_schedule_value(const accel_schedule_options_t *options,
     if (!options)
         return 0;
     const accel_schedule_options_t *o = options;
-    double lr = o->lr == 0 ? 1 : o->lr;
+    double lr = ax_or(o->lr, 1);
 
     if (done < o->warmup)
         return lr * (double)(done + 1) / (double)o->warmup;
@@ -69,7 +70,7 @@ accel_status_t accel_schedule_create(accel_optimizer_t *optimizer,
                                      const accel_schedule_options_t *options,
                                      accel_schedule_t **out)
 {
-    accel_schedule_options_t o;
+    accel_schedule_options_t o = ACCEL_SCHEDULE_INIT, given;
     accel_status_t st;
 
     *out = NULL;
@@ -78,14 +79,15 @@ accel_status_t accel_schedule_create(accel_optimizer_t *optimizer,
     if ((st = ax_options_copy(&o, options, sizeof o, "ACCEL_SCHEDULE")) !=
         ACCEL_OK)
         return st;
-    if (o.lr == 0)
-        o.lr = accel_optimizer_lr(optimizer);
+    given = o;
+    o.lr = ax_or(o.lr, accel_optimizer_lr(optimizer));
     if ((st = check(&o)) != ACCEL_OK)
         return st;
 
     accel_schedule_t *s = calloc(1, sizeof *s);
     if (!s)
         return ax_fail(ACCEL_ERR_NOMEM, "schedule: out of memory");
+    s->given = given;
     s->options = o;
     s->optimizer = optimizer;
     ax_schedule_set_steps(s, 0);
@@ -107,6 +109,12 @@ accel_status_t accel_schedule_step(accel_schedule_t *schedule)
     if (ax_optimizer_moved(schedule->optimizer))
         ax_schedule_set_steps(schedule, schedule->steps + 1);
     return ACCEL_OK;
+}
+
+const accel_schedule_options_t *
+ax_schedule_given(const accel_schedule_t *schedule)
+{
+    return &schedule->given;
 }
 
 uint64_t accel_schedule_steps(const accel_schedule_t *schedule)

@@ -171,7 +171,7 @@ accel_status_t accel_model_add(accel_model_t *model,
                                const accel_param_options_t *options,
                                accel_param_t **param)
 {
-    accel_param_options_t o;
+    accel_param_options_t o = ACCEL_PARAM_INIT;
     accel_status_t st;
     size_t count = 0;
 

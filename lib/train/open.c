@@ -77,7 +77,7 @@ static accel_status_t join(accel_t *accel, const accel_oob_t *oob)
 
 accel_status_t accel_open(const accel_options_t *options, accel_t **out)
 {
-    accel_options_t o;
+    accel_options_t o = ACCEL_OPTIONS_INIT;
     accel_status_t st;
 
     *out = NULL;

@@ -425,7 +425,7 @@ static accel_status_t prepare(accel_t *accel, const accel_prepare_options_t *o)
 accel_status_t accel_prepare(accel_t *accel,
                              const accel_prepare_options_t *options)
 {
-    accel_prepare_options_t o;
+    accel_prepare_options_t o = ACCEL_PREPARE_INIT;
     accel_status_t st;
 
     if (!accel)

@@ -34,6 +34,11 @@ static accel_status_t check(const accel_progress_options_t *o)
         return ax_fail(ACCEL_ERR_ARG,
                        "progress: an interval of %g s; give one from 0 to 1e9",
                        o->interval);
+    if (o->fd < 0)
+        return ax_fail(ACCEL_ERR_ARG,
+                       "progress: fd is %d; give the descriptor of an open "
+                       "file",
+                       o->fd);
     return ACCEL_OK;
 }
 
@@ -41,13 +46,15 @@ accel_status_t accel_progress_create(const accel_t *accel,
                                      const accel_progress_options_t *options,
                                      accel_progress_t **out)
 {
-    accel_progress_options_t o;
+    accel_progress_options_t o = ACCEL_PROGRESS_INIT;
     accel_status_t st;
 
     *out = NULL;
     if ((st = ax_options_copy(&o, options, sizeof o, "ACCEL_PROGRESS")) !=
-            ACCEL_OK ||
-        (st = check(&o)) != ACCEL_OK)
+        ACCEL_OK)
+        return st;
+    o.interval = ax_or(o.interval, 30);
+    if ((st = check(&o)) != ACCEL_OK)
         return st;
     accel_progress_t *p = calloc(1, sizeof *p);
     if (!p)
@@ -57,8 +64,8 @@ accel_status_t accel_progress_create(const accel_t *accel,
     p->total = o.total;
     p->first = p->done = o.first;
     p->begun = ax_now_ns();
-    p->interval = (uint64_t)((o.interval > 0 ? o.interval : 30) * 1e9);
-    p->fd = o.fd ? o.fd : STDERR_FILENO;
+    p->interval = (uint64_t)(o.interval * 1e9);
+    p->fd = o.fd;
     p->quiet = accel && !accel_is_main(accel);
     p->terminal = isatty(p->fd);
     *out = p;

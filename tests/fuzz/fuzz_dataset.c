@@ -111,7 +111,7 @@ static void fuzz_index(const uint8_t *data, size_t bytes)
 
 void fuzz_one(const char *format, const uint8_t *data, size_t bytes)
 {
-    accel_dataset_options_t o = {.size = sizeof o, .window = 3};
+    accel_dataset_options_t o = {ACCEL_DATASET_DEFAULTS, .window = 3};
     accel_dataset_t *set;
     char path[96];
     bool pair = strcmp(format, "megatron") == 0;

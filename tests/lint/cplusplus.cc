@@ -1,6 +1,8 @@
 /* A program in C++: every macro that makes options, as an argument. */
 #include <accel.h>
 #include <cstdio>
+#include <cstring>
+#include <initializer_list>
 
 static accel_t *accel;
 static accel_model_t *model;
@@ -52,9 +54,71 @@ static bool is_taken()
                               &none) != ACCEL_OK;
 }
 
+/* What one update leaves of 1, 0 and 0 when the gradient is 2. */
+static bool updates_to(const accel_optimizer_options_t *options, double lr,
+                       float p, float m, float v)
+{
+    const float grad = 2;
+    float got[3] = {1, 0, 0};
+    accel_update_t u = {};
+
+    u.master = &got[0];
+    u.grad = &grad;
+    u.m = &got[1];
+    u.v = &got[2];
+    u.count = 1;
+    u.grad_scale = 1;
+    return accel_optim_update(options, lr, 1, &u) == ACCEL_OK && got[0] == p &&
+           got[1] == m && got[2] == v;
+}
+
+static bool are_left_out(std::initializer_list<double> values)
+{
+    const double mark = ACCEL_DEFAULT;
+
+    for (double value : values)
+        if (std::memcmp(&value, &mark, sizeof mark) != 0)
+            return false;
+    return true;
+}
+
+/* A given 0 is 0, and what is not given is marked as in C. */
+static bool zeros_are_taken()
+{
+    const accel_optimizer_options_t o = *ACCEL_OPTIMIZER();
+    const accel_scaler_options_t c = *ACCEL_SCALER();
+
+    return are_left_out({o.lr, o.beta1, o.beta2, o.eps, o.weight_decay, c.init,
+                         c.growth, c.backoff, c.min, ACCEL_SCHEDULE()->lr,
+                         ACCEL_PROGRESS()->interval}) &&
+           c.interval == ACCEL_DEFAULT_INT &&
+           ACCEL_LOADER()->seed == ACCEL_DEFAULT_INT &&
+           ACCEL_PROGRESS()->fd == 2 && ACCEL_PROGRESS(.fd = 0)->fd == 0 &&
+           ACCEL_DATASET()->cache_bytes == ACCEL_DEFAULT_INT &&
+           updates_to(
+               ACCEL_OPTIMIZER(.beta1 = 0, .beta2 = 0, .weight_decay = 0), 0.5,
+               0.5, 2, 4) &&
+           updates_to(ACCEL_OPTIMIZER(.kind = ACCEL_SGD), 0.25, 0.5, 0, 0) &&
+           accel_schedule_value(ACCEL_SCHEDULE(.lr = 0), 1) == 0 &&
+           accel_schedule_value(ACCEL_SCHEDULE(), 1) == 1;
+}
+
+static bool wrong_zeros_are_refused()
+{
+    accel_optimizer_t *o;
+    accel_scaler_t *s;
+
+    return accel_optimizer_create(ACCEL_OPTIMIZER(.eps = 0), &o) ==
+               ACCEL_ERR_ARG &&
+           accel_scaler_create(ACCEL_SCALER(.interval = 0), &s) ==
+               ACCEL_ERR_ARG &&
+           accel_scaler_create(ACCEL_SCALER(.min = 0), &s) == ACCEL_ERR_ARG;
+}
+
 int main()
 {
-    bool good = set_up() && is_taken();
+    bool good = set_up() && is_taken() && zeros_are_taken() &&
+                wrong_zeros_are_refused();
 
     if (!good)
         std::fprintf(stderr, "cplusplus: %s\n", accel_last_error()->text);

@@ -41,6 +41,10 @@ for file in lib/*/*.h; do
     printf '#include "%s"\nextern int x;\n' "${file#lib/}" >"$scratch/one.c"
     compile "$file" $CC -std=c11 "$scratch/one.c"
 done
+for cc in "$CC" clang; do
+    command -v "${cc%% *}" >/dev/null || continue
+    compile tests/lint/options.c $cc -std=c11 tests/lint/options.c
+done
 # A program in C++ that makes options, also with the compilers that users have.
 use=tests/lint/cplusplus.cc
 for cxx in "$CXX" clang++; do

@@ -157,11 +157,9 @@ static void open_all(void)
     OK(accel_optimizer_create(NULL, &rig.optimizer));
     OK(accel_schedule_create(rig.optimizer, NULL, &rig.schedule));
     rig_data(&rig, 4);
-    all = (accel_prepare_options_t){.size = sizeof all,
-                                    .model = rig.model,
-                                    .optimizer = rig.optimizer,
-                                    .loader = rig.loader,
-                                    .schedule = rig.schedule};
+    all = (accel_prepare_options_t){
+        ACCEL_PREPARE_DEFAULTS, .model = rig.model, .optimizer = rig.optimizer,
+        .loader = rig.loader, .schedule = rig.schedule};
 }
 
 /* The k-th allocation of a call fails; false: it has not so many. */

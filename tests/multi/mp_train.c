@@ -343,8 +343,7 @@ static void case_no_memory(void)
 
     CHECK(data && grad);
     open_large(&r, ELEMENTS, data, grad);
-    accel_prepare_options_t all = {.size = sizeof all,
-                                   .model = r.model,
+    accel_prepare_options_t all = {ACCEL_PREPARE_DEFAULTS, .model = r.model,
                                    .optimizer = r.optimizer,
                                    .loader = r.loader};
 

@@ -110,7 +110,7 @@ static void options_are_taken_by_their_size(void **state)
     struct {
         size_t size;
         int a, b;
-    } got;
+    } got = {0, 8, 9};
     struct {
         size_t size;
         int a, b, c, d;
@@ -119,11 +119,11 @@ static void options_are_taken_by_their_size(void **state)
     (void)state;
     assert_int_equal(ax_options_copy(&got, NULL, sizeof got, "M"), ACCEL_OK);
     assert_int_equal(got.size, sizeof got);
-    assert_int_equal(got.a, 0);
+    assert_int_equal(got.a, 8);
 
     assert_int_equal(ax_options_copy(&got, &given, sizeof got, "M"), ACCEL_OK);
     assert_int_equal(got.a, 1);
-    assert_int_equal(got.b, 0); /* beyond the given size */
+    assert_int_equal(got.b, 9); /* beyond the given size: the default */
 
     given.size = sizeof given;
     assert_int_equal(ax_options_copy(&got, &given, sizeof got, "M"), ACCEL_OK);

@@ -106,7 +106,7 @@ static void bytes_are_equal_with_and_without(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(layouts); i++) {
-        const size_t sizes[] = {0, ACCEL_NO_CACHE, 1, 4 << 20};
+        const size_t sizes[] = {ACCEL_DEFAULT_INT, 0, 1, 4 << 20};
         write_layout(&layouts[i]);
         for (size_t s = 0; s < ARRAY_SIZE(sizes); s++) {
             accel_dataset_t *d = open_cached(&layouts[i], sizes[s]);
@@ -142,7 +142,7 @@ static void threads_share_the_blocks(void **state)
         reader_t readers[THREADS];
         pthread_t threads[THREADS];
         write_layout(&layouts[i]);
-        accel_dataset_t *d = open_cached(&layouts[i], 0);
+        accel_dataset_t *d = open_cached(&layouts[i], ACCEL_DEFAULT_INT);
         for (size_t t = 0; t < THREADS; t++) {
             readers[t] = (reader_t){d, &layouts[i], t / 2 * 999, 0};
             assert_int_equal(
@@ -198,10 +198,10 @@ static void limits_are_of_all_files_together(void **state)
     size_t one = size_of(two[0]);
 
     (void)state;
-    assert_true(is_cached(two, 1, 0));
+    assert_true(is_cached(two, 1, ACCEL_DEFAULT_INT));
     assert_true(is_cached(two, 1, one));
     assert_false(is_cached(two, 1, one - 1));
-    assert_false(is_cached(two, 1, ACCEL_NO_CACHE));
+    assert_false(is_cached(two, 1, 0));
     assert_true(is_cached(two, 2, 2 * one));
     assert_false(is_cached(two, 2, 2 * one - 1));
 }
@@ -225,7 +225,7 @@ static void changed_files_are_errors(void **state)
         const char *path = write_layout(&layouts[i]);
         long whole = (long)size_of(path);
         char out[64];
-        accel_dataset_t *d = open_cached(&layouts[i], 0);
+        accel_dataset_t *d = open_cached(&layouts[i], ACCEL_DEFAULT_INT);
 
         assert_int_equal(
             accel_dataset_read(d, (uint64_t[]){5}, 1, (void *[]){out}),

@@ -46,7 +46,7 @@ static void names_and_shapes_are_checked(void **state)
     OK(accel_model_create(accel, &model));
     for (size_t i = 0; i < ARRAY_SIZE(add_cases); i++) {
         accel_param_t *p = (accel_param_t *)model;
-        accel_param_options_t o = {.size = sizeof o,
+        accel_param_options_t o = {ACCEL_PARAM_DEFAULTS,
                                    .name = add_cases[i].name,
                                    .ndim = add_cases[i].ndim};
         memcpy(o.shape, add_cases[i].shape, sizeof o.shape);

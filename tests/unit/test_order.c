@@ -101,7 +101,7 @@ static void streams_equal_data_of_known_length(void **state)
     for (uint64_t n = 1; n < 40; n += 1 + n / 7)
         for (int c = 0; c < 48; c++) {
             int size = 1 + c % 4;
-            accel_loader_options_t o = {.size = sizeof o,
+            accel_loader_options_t o = {ACCEL_LOADER_DEFAULTS,
                                         .batch_size = (size_t)(c / 16 * 2 + 1),
                                         .drop_last = c % 16 >= 12,
                                         .uneven = c % 16 >= 8 && c % 16 < 12};

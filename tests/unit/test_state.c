@@ -32,12 +32,15 @@ static int remove_dir(void **state)
 
 #define STEPS 14 /* of 5 batches an epoch, two a step: the tail is short */
 
-static accel_optimizer_options_t adamw = {
-    .size = sizeof adamw, .lr = 0.1, .weight_decay = 0.01};
+/* A row of a table overrides the defaults before it. */
+#pragma GCC diagnostic ignored "-Woverride-init"
+
+static accel_optimizer_options_t adamw = {ACCEL_OPTIMIZER_DEFAULTS, .lr = 0.1,
+                                          .weight_decay = 0.01};
 static accel_schedule_options_t cosine = {
-    .size = sizeof cosine, .kind = ACCEL_COSINE, .warmup = 3, .total = 20};
-static accel_scaler_options_t scaler = {
-    .size = sizeof scaler, .init = 65536, .interval = 3};
+    ACCEL_SCHEDULE_DEFAULTS, .kind = ACCEL_COSINE, .warmup = 3, .total = 20};
+static accel_scaler_options_t scaler = {ACCEL_SCALER_DEFAULTS, .init = 65536,
+                                        .interval = 3};
 
 static rig_options_t whole(const char *spec)
 {
