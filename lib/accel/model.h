@@ -22,7 +22,12 @@ typedef struct accel_param accel_param_t;
 /*
  * A parameter to add. With `data` and `grad` NULL the memory comes from
  * accel_alloc(), laid out for communication; otherwise both must be given:
- * f32 arrays of the caller's that outlive the model.
+ * f32 arrays of the caller's that outlive the model and that no other
+ * parameter has a part of.
+ *
+ * Weights that are used in two places are one parameter: with `tied_to`, name
+ * is another name of that one, which has the shape and the memory, is updated
+ * once and counts once in the norm and in accel_model_count().
  */
 typedef struct accel_param_options {
     size_t size;
@@ -31,6 +36,7 @@ typedef struct accel_param_options {
     uint64_t shape[ACCEL_MAX_DIMS];
     float *data;
     float *grad;
+    accel_param_t *tied_to; /* of the same model; NULL: a parameter itself */
 } accel_param_options_t;
 
 #define ACCEL_PARAM_DEFAULTS .size = sizeof(accel_param_options_t)
@@ -52,9 +58,10 @@ ACCEL_API accel_status_t accel_model_create(accel_t *accel,
 ACCEL_API void accel_model_destroy(accel_model_t *model);
 
 /*
- * Adds a parameter. *param (may be NULL) is owned by the model. Local; the
- * same calls in the same order on all ranks. ACCEL_ERR_ARG: bad or repeated
- * name, shape with 0 elements or too many, one of data and grad missing;
+ * Adds a parameter. *param (may be NULL) is owned by the model; it is tied_to
+ * where that is given. Local; the same calls in the same order on all ranks.
+ * ACCEL_ERR_ARG: bad or repeated name, shape with 0 elements or too many, one
+ * of data and grad missing, a tie with another shape or memory;
  * ACCEL_ERR_STATE: after accel_model_build().
  */
 ACCEL_API accel_status_t accel_model_add(accel_model_t *model,
@@ -66,7 +73,8 @@ ACCEL_API accel_status_t accel_model_add(accel_model_t *model,
  * be filled with initial weights. Of a parameter in the program's own memory
  * the gradient alone is set to zero. Collective. ACCEL_ERR_PROTO: the ranks'
  * models differ (the text names the first parameter that does);
- * ACCEL_ERR_NOMEM; ACCEL_ERR_STATE: built already, or no parameter.
+ * ACCEL_ERR_ARG: two arrays overlap in memory (named); ACCEL_ERR_NOMEM;
+ * ACCEL_ERR_STATE: built already, or no parameter.
  */
 ACCEL_API accel_status_t accel_model_build(accel_model_t *model);
 
@@ -75,7 +83,7 @@ ACCEL_API size_t accel_model_count(const accel_model_t *model);
 ACCEL_API accel_param_t *accel_model_at(const accel_model_t *model,
                                         size_t index);
 
-/* Parameter by name, NULL when there is none. */
+/* Parameter by any of its names, NULL when there is none. */
 ACCEL_API accel_param_t *accel_model_find(const accel_model_t *model,
                                           const char *name);
 

@@ -185,8 +185,9 @@ ACCEL_API float accel_backward_begin(accel_t *accel);
  * that ends a group, gradients in the library's own memory start on their way
  * over the ranks, 25 MiB at a time, as soon as all that lies in such a piece
  * is ready; parameters lie from the last added to the first. They are not to be
- * touched any more until accel_backward_end(), which waits for them. The
- * result is the same, bit for bit. Not all ranks need to call it.
+ * touched any more until accel_backward_end(), which waits for them. Of a tied
+ * parameter each name says so for itself. The result is the same, bit for bit.
+ * Not all ranks need to call it.
  *
  * ACCEL_ERR_STATE: outside of a backward pass, or no model of a prepared
  * accelerator; else an error of starting the sum, which all ranks get.

@@ -20,6 +20,12 @@ static int describe(const accel_param_t *p, char *text, size_t room)
 
 #define DESCRIPTION_MAX 512 /* 199 of name, 8 numbers of 20 digits, words */
 
+static int describe_tie(const ax_tie_t *tie, char *text)
+{
+    return snprintf(text, DESCRIPTION_MAX, "%s tied to %s", tie->name,
+                    tie->param->name);
+}
+
 static uint64_t signature(const accel_model_t *model)
 {
     char text[DESCRIPTION_MAX];
@@ -29,19 +35,25 @@ static uint64_t signature(const accel_model_t *model)
         int n = describe(model->params[i], text, sizeof text);
         hash = ax_hash(text, (size_t)n + 1, hash);
     }
+    for (size_t i = 0; i < model->nties; i++) {
+        int n = describe_tie(&model->ties[i], text);
+        hash = ax_hash(text, (size_t)n + 1, hash);
+    }
     return hash;
 }
 
 /* All descriptions one after the other, each with its NUL. */
 static char *describe_all(const accel_model_t *model, size_t *bytes)
 {
-    char *all = malloc(model->nparams * DESCRIPTION_MAX + 1);
+    char *all = malloc((model->nparams + model->nties) * DESCRIPTION_MAX + 1);
 
     *bytes = 0;
     for (size_t i = 0; all && i < model->nparams; i++)
         *bytes +=
             (size_t)describe(model->params[i], all + *bytes, DESCRIPTION_MAX) +
             1;
+    for (size_t i = 0; all && i < model->nties; i++)
+        *bytes += (size_t)describe_tie(&model->ties[i], all + *bytes) + 1;
     return all;
 }
 

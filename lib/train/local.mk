@@ -12,6 +12,7 @@ lib_libaccel_core_la_SOURCES += \
 	lib/train/prepare.c \
 	lib/train/bucket.c \
 	lib/train/ready.c \
+	lib/train/tie.c \
 	lib/train/step.c \
 	lib/train/state.c \
 	lib/train/restore.c \
@@ -28,6 +29,10 @@ tests_unit_test_train_LDADD = $(unit_ldadd)
 tests_unit_test_model_SOURCES = tests/unit/test_model.c tests/unit/train_rig.h
 tests_unit_test_model_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_model_LDADD = $(unit_ldadd)
+unit_tests += tests/unit/test_tie
+tests_unit_test_tie_SOURCES = tests/unit/test_tie.c tests/unit/train_rig.h
+tests_unit_test_tie_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_tie_LDADD = $(unit_ldadd)
 tests_unit_test_state_SOURCES = tests/unit/test_state.c tests/unit/train_rig.h
 tests_unit_test_state_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_state_LDADD = $(unit_ldadd)

@@ -50,6 +50,7 @@ void accel_model_destroy(accel_model_t *model)
         free(model->params[i]->name);
         free(model->params[i]);
     }
+    ax_model_untie(model);
     free(model->params);
     free(model->pieces);
     free(model);
@@ -90,7 +91,7 @@ static accel_param_t *find(const accel_model_t *model, const char *name)
         if (model->params[i]->hash == hash &&
             strcmp(model->params[i]->name, name) == 0)
             return model->params[i];
-    return NULL;
+    return ax_model_tied(model, name);
 }
 
 static accel_status_t check_shape(const accel_param_options_t *o, size_t *count)
@@ -120,8 +121,8 @@ static accel_status_t check_shape(const accel_param_options_t *o, size_t *count)
     return ACCEL_OK;
 }
 
-static accel_status_t check_param(const accel_model_t *model,
-                                  const accel_param_options_t *o, size_t *count)
+static accel_status_t check_name(const accel_model_t *model,
+                                 const accel_param_options_t *o)
 {
     if (!model->accel)
         return ax_fail(ACCEL_ERR_STATE,
@@ -138,6 +139,11 @@ static accel_status_t check_param(const accel_model_t *model,
     if (find(model, o->name))
         return ax_fail(ACCEL_ERR_ARG, "model: two parameters are called %s",
                        o->name);
+    return ACCEL_OK;
+}
+
+static accel_status_t check_param(const accel_param_options_t *o, size_t *count)
+{
     if (!o->data != !o->grad || (o->data && o->data == o->grad))
         return ax_fail(ACCEL_ERR_ARG,
                        "model: parameter %s: give both data and grad, two "
@@ -181,7 +187,15 @@ accel_status_t accel_model_add(accel_model_t *model,
         return ax_fail_null(__func__, "model");
     if ((st = ax_options_copy(&o, options, sizeof o, "ACCEL_PARAM")) !=
             ACCEL_OK ||
-        (st = check_param(model, &o, &count)) != ACCEL_OK ||
+        (st = check_name(model, &o)) != ACCEL_OK)
+        return st;
+    if (o.tied_to) {
+        st = ax_model_tie(model, &o);
+        if (st == ACCEL_OK && param)
+            *param = o.tied_to;
+        return st;
+    }
+    if ((st = check_param(&o, &count)) != ACCEL_OK ||
         (st = make_room(model)) != ACCEL_OK)
         return st;
 
@@ -194,6 +208,7 @@ accel_status_t accel_model_add(accel_model_t *model,
     p->ndim = o.ndim;
     memcpy(p->shape, o.shape, sizeof p->shape);
     p->count = count;
+    p->names = 1;
     p->owned = !o.data;
     p->model = model;
     p->data = o.data;
@@ -306,6 +321,9 @@ static accel_status_t check_build(accel_model_t *model)
         return ax_fail(ACCEL_ERR_NOMEM,
                        "model: more elements than this machine's memory can "
                        "hold");
+    accel_status_t st = ax_model_check_memory(model);
+    if (st != ACCEL_OK)
+        return st;
     free(model->pieces); /* of a try that failed */
     model->pieces = calloc(model->nparams + 1, sizeof *model->pieces);
     if (!model->pieces)

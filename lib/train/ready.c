@@ -34,7 +34,7 @@ static size_t ready_elements(accel_t *accel)
     for (; pass->front < model->nparams; pass->front++) {
         const accel_param_t *p =
             model->params[model->nparams - 1 - pass->front];
-        if (p->owned && p->ready != accel->passes + 1)
+        if (p->owned && (p->ready != accel->passes + 1 || p->said < p->names))
             return (size_t)(p->grad - model->grads);
     }
     return model->flat;
@@ -66,7 +66,10 @@ accel_status_t accel_param_ready(accel_param_t *param)
     if (st != ACCEL_OK)
         return st;
     ax_pass_settle(accel);
+    if (param->ready != accel->passes + 1)
+        param->said = 0;
     param->ready = accel->passes + 1;
+    param->said++;
     if (!ax_pass_ends_group(accel))
         return ACCEL_OK;
     ax_comm_where(accel->comm, AX_IN_BACKWARD);

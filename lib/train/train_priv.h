@@ -34,8 +34,16 @@ struct accel_param {
     float *grad;
     void *compute; /* data itself in full precision */
     accel_model_t *model;
-    uint64_t ready; /* the number of the pass in which its gradient was */
+    int names;      /* one, and one for each tie */
+    uint64_t ready; /* the number of the pass in which its gradient was, as */
+    int said;       /* so many of its uses have said */
 };
+
+/* Another name of a parameter. */
+typedef struct ax_tie {
+    char *name;
+    accel_param_t *param;
+} ax_tie_t;
 
 /* A run of gradients that lies in one piece. */
 typedef struct ax_piece {
@@ -49,6 +57,8 @@ struct accel_model {
     accel_param_t **params;
     size_t nparams;
     size_t room;
+    ax_tie_t *ties;
+    size_t nties;
     bool built;
     float *master; /* of the owned parameters, all in one piece */
     float *grads;
@@ -159,6 +169,18 @@ accel_status_t ax_model_compare(const accel_model_t *model);
 
 /* Writes the compute copies from the masters. */
 accel_status_t ax_model_round(const accel_model_t *model);
+
+/* ---- tie.c --------------------------------------------------------------- */
+
+/* Makes o->name another name of o->tied_to; name and state are checked. */
+accel_status_t ax_model_tie(accel_model_t *model,
+                            const accel_param_options_t *o);
+/* The parameter that has this other name, or NULL. */
+accel_param_t *ax_model_tied(const accel_model_t *model, const char *name);
+void ax_model_untie(accel_model_t *model);
+
+/* ACCEL_ERR_ARG, with both names, when two arrays of the program overlap. */
+accel_status_t ax_model_check_memory(const accel_model_t *model);
 
 /* ---- prepare.c ----------------------------------------------------------- */
 

@@ -126,11 +126,90 @@ static void case_ready_wrong(void)
     accel_model_destroy(l.model);
 }
 
+/* Of tied weights one use is ready long before the other: nothing of them may
+ * leave in between. */
+static void case_ready_tied(void)
+{
+    accel_model_t *model;
+    accel_param_t *w, *head;
+    float mine = (float)accel_rank(accel), sum = 0;
+
+    OK(accel_model_create(accel, &model));
+    OK(accel_model_add(
+        model, ACCEL_PARAM(.name = "w", .ndim = 1, .shape = {5000}), &w));
+    OK(accel_model_add(model, ACCEL_PARAM(.name = "head", .tied_to = w),
+                       &head));
+    accel->bucket = 1024;
+    OK(accel_prepare(accel, ACCEL_PREPARE(.model = model)));
+    OK(accel_set_accumulate(accel, 1));
+    for (int n = 0; n < 2; n++) {
+        accel_backward_begin(accel);
+        for (int k = 0; k < 5000; k++)
+            accel_param_grad(head)[k] = 1;
+        OK(accel_param_ready(head));
+        for (int k = 0; k < 5000; k++)
+            accel_param_grad(w)[k] += mine;
+        OK(accel_param_ready(w));
+        OK(accel_backward_end(accel));
+    }
+    for (int r = 0; r < accel_size(accel); r++)
+        sum += 1 + (float)r;
+    for (int k = 0; k < 5000; k++)
+        CHECK(accel_param_grad(w)[k] == sum / (float)accel_size(accel));
+    accel_model_destroy(model);
+}
+
+/* Ranks that tie differently have different models. */
+static void case_tied_differently(void)
+{
+    accel_model_t *model;
+    accel_param_t *a, *b;
+
+    OK(accel_model_create(accel, &model));
+    OK(accel_model_add(model, ACCEL_PARAM(.name = "a"), &a));
+    OK(accel_model_add(model, ACCEL_PARAM(.name = "b"), &b));
+    OK(accel_model_add(
+        model,
+        ACCEL_PARAM(.name = "c", .tied_to = accel_is_main(accel) ? a : b),
+        NULL));
+    accel_status_t st = accel_model_build(model);
+    if (accel_size(accel) == 1) {
+        CHECK(st == ACCEL_OK);
+    } else {
+        CHECK(st == ACCEL_ERR_PROTO);
+        CHECK(strstr(accel_last_error()->text, "rank 0 has c tied to a"));
+        CHECK(strstr(accel_last_error()->text, "has c tied to b"));
+    }
+    accel_model_destroy(model);
+}
+
+/* One rank's arrays overlap: all have its error. */
+static void case_overlap_on_one(void)
+{
+    accel_model_t *model;
+    float data[2], grad[2];
+    int other = accel_rank(accel) == accel_size(accel) - 1 ? 0 : 1;
+
+    OK(accel_model_create(accel, &model));
+    OK(accel_model_add(
+        model, ACCEL_PARAM(.name = "a", .data = data, .grad = grad), NULL));
+    OK(accel_model_add(
+        model,
+        ACCEL_PARAM(.name = "b", .data = data + other, .grad = grad + other),
+        NULL));
+    CHECK(accel_model_build(model) == ACCEL_ERR_ARG);
+    CHECK(strstr(accel_last_error()->text, "have 4 bytes of memory in common"));
+    accel_model_destroy(model);
+}
+
 int main(int argc, char **argv)
 {
     OK(accel_open(ACCEL_OPTIONS(.spec = argc > 1 ? argv[1] : NULL), &accel));
     case_ready();
     case_ready_wrong();
+    case_ready_tied();
+    case_tied_differently();
+    case_overlap_on_one();
     accel_printf(accel, "ok \n");
     accel_close(accel);
     return 0;
