@@ -78,6 +78,14 @@ ACCEL_API accel_status_t accel_model_add(accel_model_t *model,
  */
 ACCEL_API accel_status_t accel_model_build(accel_model_t *model);
 
+/*
+ * Takes over weights that the program has written after accel_prepare(), with
+ * an optimizer of its own for instance: what accel_param_compute() gives is
+ * rounded from them. Where that is the same memory nothing is done. Local; the
+ * same weights on all ranks. ACCEL_ERR_STATE: not built, or closed.
+ */
+ACCEL_API accel_status_t accel_model_round(accel_model_t *model);
+
 /* The parameters in the order they were added; NULL when out of range. */
 ACCEL_API size_t accel_model_count(const accel_model_t *model);
 ACCEL_API accel_param_t *accel_model_at(const accel_model_t *model,

@@ -123,8 +123,8 @@ ACCEL_API accel_status_t accel_check_trigger(accel_t *accel, bool *set);
  * True, on all ranks after the same step, once any rank was told to stop: by
  * SIGTERM, by the signal of the setting "signal" (USR2), or because the job's
  * end is nearer than 90 s, the longest of the last steps and the last save
- * together. Known from the last accel_optimizer_step() that ended a group.
- * Local.
+ * together. Known from the last accel_optimizer_step() or accel_step() that
+ * ended a group. Local.
  *
  * accel_open() installs a handler for these two signals, after which they no
  * longer end the process; a handler that was there before is called as well,
@@ -229,6 +229,22 @@ ACCEL_API accel_status_t accel_set_accumulate(accel_t *accel, int count);
  */
 ACCEL_API accel_status_t accel_clip_grad_norm(accel_t *accel, double max_norm,
                                               double *norm);
+
+/*
+ * The step of a program with an optimizer of its own, where others call
+ * accel_optimizer_step(): between accel_backward_end() and the update. It does
+ * all of a step but that: looks at the gradients with all ranks, hands round
+ * the wish to stop, and counts (accel_steps(), by which checkpoints are
+ * named). *update says whether to update, alike on all ranks: not inside an
+ * accumulation group, nor when the step is skipped for an infinity or NaN. If
+ * so, the gradients are without the loss scale and, with the setting "clip",
+ * clipped; after the update the program calls accel_model_round() and zeroes
+ * the gradients. Works without a model, too, which always says yes.
+ *
+ * Errors: those of accel_optimizer_step(); ACCEL_ERR_STATE: an optimizer of
+ * the library is prepared.
+ */
+ACCEL_API accel_status_t accel_step(accel_t *accel, bool *update);
 
 /* Whether the last real step was skipped for an infinity or NaN, and how many
  * were in all; the loss scale of the next step (1 unless fp16). Local. */

@@ -380,6 +380,19 @@ accel_status_t ax_model_round(const accel_model_t *model)
     return ACCEL_OK;
 }
 
+accel_status_t accel_model_round(accel_model_t *model)
+{
+    if (!model)
+        return ax_fail_null(__func__, "model");
+    if (!model->accel || !model->built)
+        return ax_fail(ACCEL_ERR_STATE, "model: nothing to round: %s",
+                       model->accel ? "it is not built yet"
+                                    : "its accelerator is closed already");
+    if (model->accel->model == model)
+        model->accel->stale = false;
+    return ax_model_round(model);
+}
+
 /* ---- getters ------------------------------------------------------------- */
 
 size_t accel_model_count(const accel_model_t *model)

@@ -315,6 +315,12 @@ static accel_status_t check_save(const accel_t *accel)
                        "batches are done; save where accel_sync_gradients() "
                        "is true",
                        accel->micro, accel->accumulate);
+    if (!accel->optimizer && accel->passes > 0 && accel->steps == 0)
+        return ax_fail(ACCEL_ERR_STATE,
+                       "save_state: %llu backward passes, but no step was "
+                       "counted: a program with an optimizer of its own calls "
+                       "accel_step() before it updates",
+                       (unsigned long long)accel->passes);
     if (accel->optimizer && !accel->stepped)
         return ax_fail(ACCEL_ERR_STATE,
                        "save_state: between the backward pass and the step "

@@ -17,6 +17,7 @@ void ax_step_reset(accel_t *accel)
     accel->complete = true; /* zero_grad() before the first pass is usual */
     accel->stepped = true;
     accel->moved = false;
+    accel->stale = false;
     accel->unscale = 1;
     accel->verdict = (ax_verdict_t){0};
 }
@@ -56,6 +57,10 @@ static accel_status_t check_end(accel_t *accel)
     if (!accel->model)
         return ax_fail(ACCEL_ERR_STATE,
                        "step: no model: give one to accel_prepare() first");
+    if (accel->stale)
+        return ax_fail(ACCEL_ERR_STATE,
+                       "step: computed with the weights from before the last "
+                       "update: call accel_model_round() after it");
     if (begun == 1)
         return ACCEL_OK;
     return ax_fail(ACCEL_ERR_STATE,
@@ -168,7 +173,7 @@ static void inspect(const accel_t *accel, double *fields)
     double sum = 0;
     bool finite = true;
 
-    for (size_t i = 0; i < accel->model->npieces; i++) {
+    for (size_t i = 0; accel->model && i < accel->model->npieces; i++) {
         ax_piece_t p = accel->model->pieces[i];
         double part;
         bool good;
@@ -340,19 +345,14 @@ static accel_status_t skip(accel_t *accel, bool lowest)
                    first_bad(accel->model), (unsigned long long)accel->steps);
 }
 
-static accel_status_t update(accel_t *accel)
+/* What takes the loss scale off the gradients, and clips them. */
+static double grad_factor(const accel_t *accel)
 {
     double factor = accel->unscale;
-    accel_status_t st;
 
     if (accel->clip > 0)
         factor *= clip_factor(accel->verdict.norm * factor, accel->clip);
-    accel->skipped_last = false;
-    accel->row = 0;
-    if ((st = ax_optimizer_apply(accel->optimizer, (float)factor)) != ACCEL_OK)
-        return st;
-    accel->moved = true;
-    return ACCEL_OK;
+    return factor;
 }
 
 /* One try at a step. True: the scale cannot get any lower. */
@@ -366,15 +366,16 @@ static bool update_scale(accel_t *accel, bool finite)
     return accel_scaler_scale(accel->scaler) == before;
 }
 
-accel_status_t ax_step(void *context)
+/* All of a step but the update. *real: there is to be one. A program without
+ * a model has steps, too, and may be told to stop. */
+static accel_status_t settle(accel_t *accel, bool *real)
 {
-    accel_t *accel = context;
     accel_status_t st;
 
-    accel->moved = false;
+    *real = accel->moved = false;
     if (!accel->complete)
         return ACCEL_OK;
-    if (accel->stepped)
+    if (accel->stepped && accel->model)
         return ax_fail(ACCEL_ERR_STATE,
                        "step: no backward pass since the last step");
     if ((st = decide(accel, AX_IN_STEP)) != ACCEL_OK)
@@ -385,7 +386,46 @@ accel_status_t ax_step(void *context)
 
     bool finite = accel->verdict.finite;
     bool lowest = update_scale(accel, finite);
-    return finite ? update(accel) : skip(accel, lowest);
+    accel->verdict.known = accel->model != NULL; /* else the next is new */
+    if (!finite)
+        return skip(accel, lowest);
+    accel->skipped_last = false;
+    accel->row = 0;
+    *real = true;
+    return ACCEL_OK;
+}
+
+accel_status_t ax_step(void *context)
+{
+    accel_t *accel = context;
+    bool real;
+    accel_status_t st = settle(accel, &real);
+
+    if (st != ACCEL_OK || !real)
+        return st;
+    st = ax_optimizer_apply(accel->optimizer, (float)grad_factor(accel));
+    accel->moved = st == ACCEL_OK;
+    return st;
+}
+
+accel_status_t accel_step(accel_t *accel, bool *update)
+{
+    accel_status_t st;
+
+    *update = false;
+    if (!accel)
+        return ax_fail_null(__func__, "accel");
+    if (accel->optimizer)
+        return ax_fail(ACCEL_ERR_STATE,
+                       "step: accel_step() is for an optimizer of the "
+                       "program's own; the prepared one has "
+                       "accel_optimizer_step()");
+    if ((st = settle(accel, update)) != ACCEL_OK || !*update || !accel->model)
+        return st;
+    multiply(accel->model, grad_factor(accel));
+    accel->unscale = 1;
+    accel->stale = accel->model->compute != NULL;
+    return ACCEL_OK;
 }
 
 bool ax_step_moved(void *context)

@@ -139,6 +139,7 @@ struct accel {
     ax_pass_t pass;
     ax_flight_t flight;
     bool moved;     /* that step was a real update */
+    bool stale;     /* the program's own, and nothing rounded since */
     double unscale; /* what the gradients are to be multiplied by */
     ax_verdict_t verdict;
 

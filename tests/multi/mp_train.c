@@ -312,6 +312,41 @@ static void case_metrics(void)
     }
 }
 
+/* The program's own SGD: in step 3 the last rank has a NaN, in step 5 it is
+ * told to stop, and nobody sees another verdict than the others. */
+static void case_own(void)
+{
+    accel_model_t *model;
+    accel_param_t *w;
+    float mine = (float)accel_rank(accel);
+    int made = 0;
+
+    OK(accel_model_create(accel, &model));
+    OK(accel_model_add(model, ACCEL_PARAM(.name = "w"), &w));
+    OK(accel_prepare(accel, ACCEL_PREPARE(.model = model)));
+    for (int step = 1; !accel_should_stop(accel); step++) {
+        bool bad = step == 3, update;
+        float *g = accel_param_grad(w);
+        CHECK(step <= 5);
+        *g = accel_backward_begin(accel) * mine;
+        if (bad && accel_is_last(accel))
+            *g = NAN;
+        OK(accel_backward_end(accel));
+        if (step == 5 && accel_is_last(accel))
+            raise(SIGTERM);
+        OK(accel_step(accel, &update));
+        CHECK(update == !bad && accel_step_was_skipped(accel) == bad);
+        made += update;
+        if (update)
+            accel_param_data(w)[0] -= *g;
+        OK(accel_model_round(model));
+    }
+    CHECK(accel_steps(accel) == 5 && made == 4);
+    float want = -4 * (float)(accel_size(accel) - 1) / 2;
+    CHECK(fabsf(accel_param_data(w)[0] - want) < 1e-3F);
+    accel_model_destroy(model);
+}
+
 /* ---- ranks that disagree ------------------------------------------------- */
 
 /* A model of our own buffers, built, and an optimizer for it. */
@@ -491,6 +526,7 @@ static const struct {
     {"second_model", case_second_model},
     {"together", case_together},
     {"metrics", case_metrics},
+    {"own", case_own},
     {"no_memory", case_no_memory},
     {"other_model", case_other_model},
     {"other_loader", case_other_loader},

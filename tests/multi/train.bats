@@ -141,6 +141,11 @@ everywhere() {
     on 7 1 metrics
 }
 
+@test "an optimizer of the program's own: one verdict, stopped alike" {
+    everywhere own no
+    everywhere own fp16
+}
+
 @test "rows need a loader that is prepared" {
     run on 2 1 unprepared_loader
     [[ $status -eq 0 && $output == *"deals for 1 rank;"* ]]

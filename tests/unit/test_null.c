@@ -52,6 +52,7 @@ static int take_nothing(void *context, const void *data, size_t bytes,
     X(accel_param_ready, param, (NULL))                                        \
     X(accel_set_accumulate, accel, (NULL, 1))                                  \
     X(accel_clip_grad_norm, accel, (NULL, 1, NULL))                            \
+    X(accel_step, accel, (NULL, &flag))                                        \
     X(accel_reduce, accel, (NULL, &number, 1, ACCEL_F64, ACCEL_SUM))           \
     X(accel_gather_for_metrics, accel, (NULL, NULL, &rows, &out, &count))      \
     X(accel_gather_fields, accel, (NULL, NULL, &rows, 1, &out, &count))        \
@@ -74,6 +75,7 @@ static int take_nothing(void *context, const void *data, size_t bytes,
     X(accel_model_create, accel, (NULL, (accel_model_t **)&out))               \
     X(accel_model_add, model, (NULL, NULL, NULL))                              \
     X(accel_model_build, model, (NULL))                                        \
+    X(accel_model_round, model, (NULL))                                        \
     X(accel_optimizer_step, optimizer, (NULL))                                 \
     X(accel_optimizer_zero_grad, optimizer, (NULL))                            \
     X(accel_optimizer_set_lr, optimizer, (NULL, 1))                            \
