@@ -37,7 +37,7 @@ int main(void)
         accel_dataset_from_memory(&f, (const void *[]){points}, 1, N, &set) ||
         accel_loader_create(set, ACCEL_LOADER(.batch_size = 16), &train) ||
         accel_prepare(acc, ACCEL_PREPARE(.model = m, .optimizer = opt, /* 2 */
-                                         .loader = train));
+                                         .loader = train, .take = true));
     while (!bad && accel_loader_epoch(train) < EPOCHS) {
         accel_status_t st = accel_loader_next(train, &batch);
         if ((bad = st < 0) || st == ACCEL_END) /* an error; an epoch's end */
@@ -50,10 +50,6 @@ int main(void)
         fprintf(stderr, "minimal: %s\n", accel_last_error()->text);
     else
         accel_printf(acc, "y = %.3f x + %.3f\n", w[0], w[1]);
-    accel_loader_destroy(train);
-    accel_dataset_destroy(set);
-    accel_model_destroy(m);
-    accel_optimizer_destroy(opt);
     accel_close(acc); /* 5 */
     return bad;
 }

@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #if defined(__GNUC__)
 #define ACCEL_API __attribute__((visibility("default")))
@@ -74,6 +76,22 @@ ACCEL_API const char *accel_strerror(accel_status_t status);
  * it. Local; safe from any thread.
  */
 ACCEL_API const accel_error_t *accel_last_error(void);
+
+/*
+ * For programs that end at the first error: ACCEL_CHECK(accel_open(NULL, &a));
+ * prints the place and the error's text on standard error and calls exit(1).
+ * Other statuses, such as ACCEL_END, are its value. The library does not use
+ * it.
+ */
+#define ACCEL_CHECK(call) accel_check((call), __FILE__, __LINE__)
+static inline accel_status_t accel_check(accel_status_t status,
+                                         const char *file, int line)
+{
+    if (status >= ACCEL_OK)
+        return status;
+    fprintf(stderr, "%s:%d: %s\n", file, line, accel_last_error()->text);
+    exit(EXIT_FAILURE);
+}
 
 /* The version of the library at run time, "MAJOR.MINOR.MICRO". */
 ACCEL_API const char *accel_version(void);

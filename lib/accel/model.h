@@ -69,6 +69,38 @@ ACCEL_API accel_status_t accel_model_add(accel_model_t *model,
                                          accel_param_t **param);
 
 /*
+ * Parameters that lie one after the other in one block of the program's, with
+ * their gradients in another of the same layout.
+ */
+typedef struct accel_block_options {
+    size_t size;
+    float *data; /* as in accel_param_options_t */
+    float *grad;
+    size_t count;             /* parameters */
+    const char *const *names; /* of each */
+    const size_t *elements;   /* of each; NULL: shapes say it */
+    /* Of each, with zeros behind its extents; NULL: one, the elements. */
+    const uint64_t (*shapes)[ACCEL_MAX_DIMS];
+} accel_block_options_t;
+
+#define ACCEL_BLOCK_DEFAULTS .size = sizeof(accel_block_options_t)
+#define ACCEL_BLOCK_INIT                                                       \
+    {                                                                          \
+        ACCEL_BLOCK_DEFAULTS                                                   \
+    }
+#define ACCEL_BLOCK(...)                                                       \
+    ACCEL_MAKE(accel_block_options_t, ACCEL_BLOCK_DEFAULTS, __VA_ARGS__)
+
+/*
+ * Adds them all, or on failure none; params[i] (params may be NULL) is the
+ * i-th. Errors and the rest as accel_model_add(); ACCEL_ERR_ARG: no memory
+ * given, no names, neither elements nor shapes, or the two differ.
+ */
+ACCEL_API accel_status_t accel_model_add_block(
+    accel_model_t *model, const accel_block_options_t *options,
+    accel_param_t **params);
+
+/*
  * Gives every parameter its memory, zeroed; afterwards accel_param_data() may
  * be filled with initial weights. Of a parameter in the program's own memory
  * the gradient alone is set to zero. Collective. ACCEL_ERR_PROTO: the ranks'

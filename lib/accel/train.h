@@ -144,6 +144,7 @@ typedef struct accel_prepare_options {
     accel_loader_t *loader;
     accel_schedule_t *schedule;
     const accel_scaler_options_t *scaler; /* fp16 only; NULL: the defaults */
+    bool take; /* accel_close() destroys what is given here */
 } accel_prepare_options_t;
 
 #define ACCEL_PREPARE_DEFAULTS .size = sizeof(accel_prepare_options_t)
@@ -157,11 +158,12 @@ typedef struct accel_prepare_options {
 /*
  * Ties objects to the accelerator: builds the model if need be and gives all
  * ranks rank 0's weights; gives the optimizer its parameters; tells the
- * loader its rank. Objects are borrowed and may be given in several calls
- * (a loader for training, another for tests). One model and one optimizer
- * per accelerator in this release. Preparing again changes nothing. An object
- * that is destroyed is forgotten. `scaler` counts until the first step. A
- * call that fails ties nothing, on no rank.
+ * loader its rank. Objects are borrowed, unless `take` gives them to the
+ * accelerator (a loader with the dataset that it reads), and may be given in
+ * several calls (a loader for training, another for tests). One model and one
+ * optimizer per accelerator in this release. Preparing again changes nothing.
+ * An object that is destroyed is forgotten. `scaler` counts until the first
+ * step. A call that fails ties nothing, on no rank.
  *
  * ACCEL_ERR_PROTO: the ranks give different objects, or loaders over other
  * data, with other options or another seed (the text names rank and
@@ -357,6 +359,16 @@ ACCEL_API accel_status_t accel_register_state(accel_t *accel, const char *name,
                                               accel_save_fn save,
                                               accel_load_fn load,
                                               void *context);
+
+/*
+ * The same for memory of the program that can be kept as it is: a counter, a
+ * generator, the moments of an optimizer of its own. It must stay where it is
+ * until accel_close(), and is written by accel_load_state(), which refuses a
+ * checkpoint with another number of bytes. Each rank keeps its own; what is
+ * alike on all ranks is stored once. Local.
+ */
+ACCEL_API accel_status_t accel_register_bytes(accel_t *accel, const char *name,
+                                              void *data, size_t bytes);
 
 /*
  * Saves model, optimizer, schedule, loss scale, loader position, random

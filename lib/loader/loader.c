@@ -327,6 +327,21 @@ void ax_loader_set_watch(accel_loader_t *loader, const ax_watch_t *watch)
     loader->watch = *watch;
 }
 
+void ax_loader_take(accel_loader_t *loader)
+{
+    loader->taken = true;
+}
+
+bool ax_loader_is_taken(const accel_loader_t *loader)
+{
+    return loader->taken;
+}
+
+accel_dataset_t *ax_loader_dataset(const accel_loader_t *loader)
+{
+    return loader->dataset;
+}
+
 void ax_loader_set_owner(accel_loader_t *loader,
                          void (*gone)(void *context,
                                       const accel_loader_t *loader),

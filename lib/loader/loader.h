@@ -63,6 +63,12 @@ typedef struct ax_watch {
 
 void ax_loader_set_watch(accel_loader_t *loader, const ax_watch_t *watch);
 
+/* Whether accel_close() destroys the loader and, unless another one reads it,
+ * the dataset. */
+void ax_loader_take(accel_loader_t *loader);
+bool ax_loader_is_taken(const accel_loader_t *loader);
+accel_dataset_t *ax_loader_dataset(const accel_loader_t *loader);
+
 /* Whom accel_loader_destroy() tells; NULL: nobody. */
 void ax_loader_set_owner(accel_loader_t *loader,
                          void (*gone)(void *context,

@@ -235,6 +235,7 @@ struct accel_loader {
     ax_watch_t watch;
     void (*gone)(void *context, const accel_loader_t *loader);
     void *owner;
+    bool taken;
 };
 
 /* The rank's own part comes from others: dispatch on several ranks. */

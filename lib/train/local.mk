@@ -13,6 +13,8 @@ lib_libaccel_core_la_SOURCES += \
 	lib/train/bucket.c \
 	lib/train/ready.c \
 	lib/train/tie.c \
+	lib/train/block.c \
+	lib/train/quiet.c \
 	lib/train/step.c \
 	lib/train/state.c \
 	lib/train/restore.c \
@@ -29,6 +31,11 @@ tests_unit_test_train_LDADD = $(unit_ldadd)
 tests_unit_test_model_SOURCES = tests/unit/test_model.c tests/unit/train_rig.h
 tests_unit_test_model_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_model_LDADD = $(unit_ldadd)
+unit_tests += tests/unit/test_ported
+tests_unit_test_ported_SOURCES = tests/unit/test_ported.c \
+	tests/unit/train_rig.h
+tests_unit_test_ported_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_ported_LDADD = $(unit_ldadd)
 unit_tests += tests/unit/test_own
 tests_unit_test_own_SOURCES = tests/unit/test_own.c tests/unit/train_rig.h
 tests_unit_test_own_CPPFLAGS = $(unit_cppflags)

@@ -38,6 +38,15 @@ static void forget(accel_t *accel, accel_model_t *model)
     accel->optimizer = NULL;
 }
 
+void ax_model_drop(accel_model_t *model, size_t count)
+{
+    while (model->nparams > count) {
+        accel_param_t *p = model->params[--model->nparams];
+        free(p->name);
+        free(p);
+    }
+}
+
 void accel_model_destroy(accel_model_t *model)
 {
     if (!model)
@@ -46,10 +55,7 @@ void accel_model_destroy(accel_model_t *model)
      * work on the error path of a single rank: accel_close() does it. */
     if (model->accel)
         forget(model->accel, model);
-    for (size_t i = 0; i < model->nparams; i++) {
-        free(model->params[i]->name);
-        free(model->params[i]);
-    }
+    ax_model_drop(model, 0);
     ax_model_untie(model);
     free(model->params);
     free(model->pieces);

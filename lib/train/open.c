@@ -68,7 +68,11 @@ static accel_status_t join(accel_t *accel, const accel_oob_t *oob)
     if ((st = accel_comm_open(accel->job, s, &accel->comm)) != ACCEL_OK)
         return st;
     ax_topo_check_binding(local);
-    st = apply_settings(accel);
+    if (accel_job_rank(accel->job) > 0 &&
+        strcmp(ax_settings_str(s, "quiet"), "yes") == 0)
+        st = ax_quiet_open();
+    if (st == ACCEL_OK)
+        st = apply_settings(accel);
     if (st == ACCEL_OK)
         st = ax_stop_open((int)ax_settings_int(s, "signal"));
     /* A rank that cannot go on takes the others with it, now. */
@@ -112,9 +116,38 @@ fail:
     return st;
 }
 
+/* With its dataset, unless another loader reads that. */
+static void destroy_loader(accel_t *accel, accel_loader_t *loader)
+{
+    accel_dataset_t *dataset = ax_loader_dataset(loader);
+    bool shared = false;
+
+    accel_loader_destroy(loader);
+    for (size_t i = 0; i < accel->nloaders; i++)
+        if (ax_loader_dataset(accel->loaders[i]) == dataset)
+            shared = true;
+    if (!shared)
+        accel_dataset_destroy(dataset);
+}
+
+/* What was given away goes first: each of these is then forgotten. */
+static void destroy_taken(accel_t *accel)
+{
+    for (size_t i = accel->nloaders; i-- > 0;)
+        if (ax_loader_is_taken(accel->loaders[i]))
+            destroy_loader(accel, accel->loaders[i]);
+    if (accel->take_schedule)
+        accel_schedule_destroy(accel->schedule);
+    if (accel->take_optimizer)
+        accel_optimizer_destroy(accel->optimizer);
+    if (accel->model && accel->model->taken)
+        accel_model_destroy(accel->model);
+}
+
 /* The program may keep its objects for longer than the accelerator. */
 static void let_go(accel_t *accel)
 {
+    destroy_taken(accel);
     if (accel->optimizer)
         ax_optimizer_set_hooks(accel->optimizer, NULL);
     for (size_t i = 0; i < accel->nloaders; i++)
@@ -130,6 +163,7 @@ void accel_close(accel_t *accel)
         return;
     let_go(accel);
     ax_stop_close();
+    ax_quiet_close();
     ax_bucket_give_up(accel);
     free(accel->flight.requests);
     accel_comm_close(accel->comm);

@@ -197,12 +197,18 @@ static accel_status_t prepare_model(accel_t *accel, accel_model_t *model)
 
 static void optimizer_gone(void *context)
 {
-    ((accel_t *)context)->optimizer = NULL;
+    accel_t *accel = context;
+
+    accel->optimizer = NULL;
+    accel->take_optimizer = false;
 }
 
 static void schedule_gone(void *context)
 {
-    ((accel_t *)context)->schedule = NULL;
+    accel_t *accel = context;
+
+    accel->schedule = NULL;
+    accel->take_schedule = false;
 }
 
 static void loader_gone(void *context, const accel_loader_t *loader)
@@ -367,6 +373,17 @@ static void take_scaler(accel_t *accel, accel_scaler_t *scaler)
     }
 }
 
+/* From now on accel_close() destroys them. */
+static void take_objects(accel_t *accel, const accel_prepare_options_t *o)
+{
+    if (o->model)
+        o->model->taken = true;
+    if (o->loader)
+        ax_loader_take(o->loader);
+    accel->take_optimizer = accel->take_optimizer || o->optimizer;
+    accel->take_schedule = accel->take_schedule || o->schedule;
+}
+
 /* ---- all or nothing ------------------------------------------------------ */
 
 /* What was tied before the call. */
@@ -415,6 +432,8 @@ static accel_status_t prepare(accel_t *accel, const accel_prepare_options_t *o)
         st = tie(accel, o);
     if (st == ACCEL_OK) {
         take_scaler(accel, scaler);
+        if (o->take)
+            take_objects(accel, o);
         return ACCEL_OK;
     }
     untie(accel, &before);

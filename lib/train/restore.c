@@ -212,8 +212,12 @@ static accel_status_t place(const restore_t *r, const ax_extra_t *e,
                        "load_state: the registered state %s was saved as "
                        "version %llu; this program knows version %u",
                        e->name, (unsigned long long)l->version, e->version);
+    if (l->all[mine] == AX_ALIKE)
+        mine = 0;
     l->first = l->total = 0;
     for (int k = 0; k < r->ranks; k++) {
+        if (k > 0 && l->all[k] == AX_ALIKE)
+            continue;
         if (k < mine)
             l->first += l->all[k];
         if (__builtin_add_overflow(l->total, l->all[k], &l->total))
@@ -222,6 +226,11 @@ static accel_status_t place(const restore_t *r, const ax_extra_t *e,
                            e->name);
     }
     l->bytes = (size_t)l->all[mine];
+    if (e->data && l->bytes != e->bytes)
+        return ax_fail(ACCEL_ERR_ARG,
+                       "load_state: %s was saved with %zu bytes; this program "
+                       "registered %zu",
+                       e->name, l->bytes, e->bytes);
     l->data = malloc(l->bytes + 1);
     if (!l->data)
         return ax_fail(ACCEL_ERR_NOMEM,
@@ -256,6 +265,10 @@ static accel_status_t hand_over(const restore_t *r)
     for (size_t i = 0; i < r->accel->nextras; i++) {
         const ax_extra_t *e = &r->accel->extras[i];
         const ax_load_t *l = &r->loads[i];
+        if (e->data) {
+            memcpy(e->data, l->data, l->bytes);
+            continue;
+        }
         int rc = e->load(e->context, l->data, l->bytes, (uint32_t)l->version);
         if (rc != 0)
             return ax_fail(ACCEL_ERR_IO,

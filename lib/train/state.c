@@ -138,17 +138,13 @@ void ax_parts_rng(ax_parts_t *parts, const accel_t *accel,
 
 /* ---- registered state ---------------------------------------------------- */
 
-static accel_status_t check_register(const accel_t *accel, const char *name,
-                                     accel_save_fn save, accel_load_fn load)
+static accel_status_t check_register(const accel_t *accel, const char *name)
 {
     if (!ax_name_is_good(name))
         return ax_fail(ACCEL_ERR_ARG,
                        "state: bad name \"%.200s\": up to 199 of A-Z a-z 0-9 "
                        ". _ -",
                        name ? name : "");
-    if (!save || !load)
-        return ax_fail(ACCEL_ERR_ARG, "state: %s: a function is missing: %s",
-                       name, save ? "load" : "save");
     for (size_t i = 0; i < accel->nextras; i++)
         if (strcmp(accel->extras[i].name, name) == 0)
             return ax_fail(ACCEL_ERR_ARG, "state: %s is registered already",
@@ -156,16 +152,9 @@ static accel_status_t check_register(const accel_t *accel, const char *name,
     return ACCEL_OK;
 }
 
-accel_status_t accel_register_state(accel_t *accel, const char *name,
-                                    uint32_t version, accel_save_fn save,
-                                    accel_load_fn load, void *context)
+/* All of `extra` but its name, which is copied. */
+static accel_status_t add(accel_t *accel, const char *name, ax_extra_t extra)
 {
-    if (!accel)
-        return ax_fail_null(__func__, "accel");
-    accel_status_t st = check_register(accel, name, save, load);
-
-    if (st != ACCEL_OK)
-        return st;
     ax_extra_t *more =
         reallocarray(accel->extras, accel->nextras + 1, sizeof *more);
     char *copy = strdup(name);
@@ -180,12 +169,45 @@ accel_status_t accel_register_state(accel_t *accel, const char *name,
     size_t i = accel->nextras++;
     for (; i > 0 && strcmp(more[i - 1].name, name) > 0; i--)
         more[i] = more[i - 1];
-    more[i] = (ax_extra_t){.name = copy,
-                           .version = version,
-                           .save = save,
-                           .load = load,
-                           .context = context};
+    extra.name = copy;
+    more[i] = extra;
     return ACCEL_OK;
+}
+
+accel_status_t accel_register_state(accel_t *accel, const char *name,
+                                    uint32_t version, accel_save_fn save,
+                                    accel_load_fn load, void *context)
+{
+    if (!accel)
+        return ax_fail_null(__func__, "accel");
+    accel_status_t st = check_register(accel, name);
+
+    if (st != ACCEL_OK)
+        return st;
+    if (!save || !load)
+        return ax_fail(ACCEL_ERR_ARG, "state: %s: a function is missing: %s",
+                       name, save ? "load" : "save");
+    return add(accel, name,
+               (ax_extra_t){.version = version,
+                            .save = save,
+                            .load = load,
+                            .context = context});
+}
+
+accel_status_t accel_register_bytes(accel_t *accel, const char *name,
+                                    void *data, size_t bytes)
+{
+    if (!accel)
+        return ax_fail_null(__func__, "accel");
+    accel_status_t st = check_register(accel, name);
+
+    if (st != ACCEL_OK)
+        return st;
+    if (!data || bytes == 0)
+        return ax_fail(ACCEL_ERR_ARG, "state: %s: %zu bytes at %p", name, bytes,
+                       data);
+    return add(accel, name,
+               (ax_extra_t){.version = 1, .data = data, .bytes = bytes});
 }
 
 /*
@@ -202,6 +224,7 @@ static accel_status_t compare_ranks(const accel_t *accel, const char *dir,
         const ax_extra_t *e = &accel->extras[i];
         hash = ax_hash(e->name, strlen(e->name) + 1, hash);
         hash = ax_hash(&e->version, sizeof e->version, hash);
+        hash = ax_hash(&(bool){e->data != NULL}, sizeof(bool), hash);
     }
     uint64_t most[] = {hash, ~hash, place, ~place, !*saved};
     accel_status_t st = accel_comm_allreduce(
@@ -217,21 +240,34 @@ static accel_status_t compare_ranks(const accel_t *accel, const char *dir,
                    accel->nextras);
 }
 
+static accel_status_t take(const ax_extra_t *e, ax_load_t *l)
+{
+    if (e->data) {
+        l->data = e->data;
+        l->bytes = e->bytes;
+        l->borrowed = true;
+        return ACCEL_OK;
+    }
+    int rc = e->save(e->context, &l->data, &l->bytes);
+    if (rc != 0)
+        return ax_fail(ACCEL_ERR_IO, "state: %s: its save function returned %d",
+                       e->name, rc);
+    if (!l->data && l->bytes)
+        return ax_fail(ACCEL_ERR_IO,
+                       "state: %s: its save function gave no data but %zu "
+                       "bytes",
+                       e->name, l->bytes);
+    return ACCEL_OK;
+}
+
 static accel_status_t collect(accel_t *accel, ax_load_t *loads)
 {
     for (size_t i = 0; i < accel->nextras; i++) {
         const ax_extra_t *e = &accel->extras[i];
         ax_load_t *l = &loads[i];
-        int rc = e->save(e->context, &l->data, &l->bytes);
-        if (rc != 0)
-            return ax_fail(ACCEL_ERR_IO,
-                           "state: %s: its save function returned %d", e->name,
-                           rc);
-        if (!l->data && l->bytes)
-            return ax_fail(ACCEL_ERR_IO,
-                           "state: %s: its save function gave no data but "
-                           "%zu bytes",
-                           e->name, l->bytes);
+        accel_status_t st = take(e, l);
+        if (st != ACCEL_OK)
+            return st;
         l->version = e->version;
         l->all = calloc((size_t)accel_size(accel), sizeof *l->all);
         if (!l->all)
@@ -240,13 +276,29 @@ static accel_status_t collect(accel_t *accel, ax_load_t *loads)
     return ACCEL_OK;
 }
 
+/* A hash tells whether it is alike; the save compares all of it. */
+static accel_status_t compare_bytes(accel_t *accel, ax_load_t *l)
+{
+    uint64_t hash = l->bytes ? ax_hash(l->data, l->bytes, 0) : 0;
+    uint64_t most[] = {hash, ~hash, l->bytes, ~(uint64_t)l->bytes};
+    accel_status_t st = accel_comm_allreduce(
+        accel->comm, most, most, AX_ARRAY_SIZE(most), ACCEL_U64, ACCEL_MAX);
+
+    l->alike = st == ACCEL_OK && l->bytes > 0 && most[0] == ~most[1] &&
+               most[2] == ~most[3];
+    return st;
+}
+
 static accel_status_t exchange_lengths(accel_t *accel, ax_load_t *l)
 {
-    uint64_t mine = l->bytes;
-    accel_status_t st =
-        accel_comm_allgather(accel->comm, &mine, l->all, 1, ACCEL_U64);
+    uint64_t mine;
+    accel_status_t st = compare_bytes(accel, l);
 
-    for (int r = 0; st == ACCEL_OK && r < accel_size(accel); r++) {
+    if (st != ACCEL_OK)
+        return st;
+    mine = l->alike && !accel_is_main(accel) ? AX_ALIKE : l->bytes;
+    st = accel_comm_allgather(accel->comm, &mine, l->all, 1, ACCEL_U64);
+    for (int r = 0; st == ACCEL_OK && !l->alike && r < accel_size(accel); r++) {
         if (r < accel_rank(accel))
             l->first += l->all[r];
         l->total += l->all[r];
@@ -262,6 +314,11 @@ static void add_extra(ax_parts_t *parts, const accel_t *accel, const char *name,
     ax_parts_add(parts, &part, "state/%s/version", name);
     part = ax_part_vector(ACCEL_U64, l->all, (uint64_t)accel_size(accel));
     ax_parts_add(parts, &part, "state/%s/bytes", name);
+    if (l->alike) {
+        part = ax_part_vector(ACCEL_U8, l->data, l->bytes);
+        ax_parts_add(parts, &part, "state/%s/data", name);
+        return;
+    }
     if (l->total == 0) /* nobody had anything to keep */
         return;
     part = (accel_ckpt_part_t){.dtype = ACCEL_U8,
@@ -385,7 +442,8 @@ static accel_status_t save(accel_t *accel, const char *dir, ax_parts_t *parts,
 void ax_loads_free(const accel_t *accel, ax_load_t *loads)
 {
     for (size_t i = 0; loads && i < accel->nextras; i++) {
-        free(loads[i].data);
+        if (!loads[i].borrowed)
+            free(loads[i].data);
         free(loads[i].all);
     }
     free(loads);

@@ -12,7 +12,8 @@
  *   train/rng             u64   [ranks][3]: seed, stream, position
  *   loader/N              u64   the place of prepared loader N
  *   state/NAME/version    u64   registered state
- *   state/NAME/bytes      u64   [ranks]: how long each rank's is
+ *   state/NAME/bytes      u64   [ranks]: how long each rank's is; 2^64 - 1: it
+ *                               is rank 0's
  *   state/NAME/data       u8    one rank's after the other's
  */
 #ifndef AX_STATE_PRIV_H
@@ -44,12 +45,17 @@ typedef struct ax_numbers {
     accel_loader_state_t *loaders; /* as many as are prepared */
 } ax_numbers_t;
 
+/* Instead of a length: this rank has what rank 0 has. */
+#define AX_ALIKE UINT64_MAX
+
 /* A registered state on its way. */
 typedef struct ax_load {
     void *data; /* this rank's */
     size_t bytes;
+    bool borrowed; /* data is the program's */
+    bool alike;    /* on all ranks */
     uint64_t version;
-    uint64_t *all;  /* every rank's length */
+    uint64_t *all;  /* every rank's length, or AX_ALIKE */
     uint64_t first; /* of this rank's bytes among all, and all together */
     uint64_t total;
 } ax_load_t;

@@ -65,6 +65,7 @@ struct accel_model {
     size_t flat;   /* elements of each of the two, gaps included */
     void *compute; /* of all parameters; NULL in full precision */
     size_t ncompute;
+    bool taken;         /* destroyed by accel_close() */
     ax_piece_t *pieces; /* of the gradients: those owned in one, then each of
                            the others */
     size_t npieces;
@@ -77,6 +78,8 @@ typedef struct ax_extra {
     accel_save_fn save;
     accel_load_fn load;
     void *context;
+    void *data; /* instead of the functions: memory of the program */
+    size_t bytes;
 } ax_extra_t;
 
 /* What one small all-reduce per step settles; see decide() in step.c. */
@@ -122,6 +125,8 @@ struct accel {
     accel_schedule_t *schedule;
     accel_loader_t **loaders;
     size_t nloaders;
+    bool take_optimizer; /* destroyed by accel_close() */
+    bool take_schedule;
     accel_scaler_t *scaler; /* fp16 only */
     ax_extra_t *extras;
     size_t nextras;
@@ -171,6 +176,9 @@ accel_status_t ax_model_compare(const accel_model_t *model);
 /* Writes the compute copies from the masters. */
 accel_status_t ax_model_round(const accel_model_t *model);
 
+/* Takes back the parameters that were added last, down to `count`. */
+void ax_model_drop(accel_model_t *model, size_t count);
+
 /* ---- tie.c --------------------------------------------------------------- */
 
 /* Makes o->name another name of o->tied_to; name and state are checked. */
@@ -182,6 +190,12 @@ void ax_model_untie(accel_model_t *model);
 
 /* ACCEL_ERR_ARG, with both names, when two arrays of the program overlap. */
 accel_status_t ax_model_check_memory(const accel_model_t *model);
+
+/* ---- quiet.c ------------------------------------------------------------- */
+
+/* Throws away what this process prints, until the second call. */
+accel_status_t ax_quiet_open(void);
+void ax_quiet_close(void);
 
 /* ---- prepare.c ----------------------------------------------------------- */
 

@@ -17,5 +17,6 @@ void make(void)
     made[5] = ACCEL_DATASET(.cache_bytes = 0);
     made[6] = ACCEL_CKPT();
     made[7] = ACCEL_PARAM(.name = "w", .ndim = 1, .shape = {2});
+    made[9] = ACCEL_BLOCK(.count = 0);
     made[8] = ACCEL_PROGRESS(.interval = 0, .fd = 0);
 }

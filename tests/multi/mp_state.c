@@ -115,12 +115,37 @@ static int load_own(void *context, const void *data, size_t bytes,
     return refuse;
 }
 
-/* keep DIR: rank r keeps 100 + r. */
+static int mine;         /* another number on each rank */
+static float same[1000]; /* alike on all */
+
+static void register_all(void)
+{
+    OK(accel_register_state(accel, "own", 3, save_own, load_own, NULL));
+    OK(accel_register_bytes(accel, "mine", &mine, sizeof mine));
+    OK(accel_register_bytes(accel, "same", same, sizeof same));
+}
+
+/* What is alike on all ranks is there once. */
+static void check_bytes(const char *name, uint64_t bytes)
+{
+    accel_ckpt_t *ckpt;
+    accel_ckpt_part_t part;
+
+    OK(accel_ckpt_open(accel_get_comm(accel), dir, &ckpt));
+    OK(accel_ckpt_find(ckpt, name, &part));
+    CHECK(part.ndim == 1 && part.shape[0] == bytes);
+    accel_ckpt_close(ckpt);
+}
+
+/* keep DIR: rank r keeps 100 + r, and some memory. */
 static void case_keep(void)
 {
     open_rig();
     own = 100 + accel_rank(accel);
-    OK(accel_register_state(accel, "own", 3, save_own, load_own, NULL));
+    mine = 200 + accel_rank(accel);
+    for (int i = 0; i < 1000; i++)
+        same[i] = (float)i;
+    register_all();
     OK(accel_save_state(accel, dir));
 }
 
@@ -128,9 +153,14 @@ static void case_keep(void)
 static void case_kept(void)
 {
     open_rig();
-    OK(accel_register_state(accel, "own", 3, save_own, load_own, NULL));
+    register_all();
     OK(accel_load_state(accel, dir));
     CHECK(own == 100 + accel_rank(accel) % number);
+    CHECK(mine == 200 + accel_rank(accel) % number);
+    for (int i = 0; i < 1000; i++)
+        CHECK(same[i] == (float)i);
+    check_bytes("state/same/data", sizeof same);
+    check_bytes("state/mine/data", (uint64_t)number * sizeof mine);
 }
 
 /* refuse DIR: the last rank's functions fail; all ranks hear of it. */

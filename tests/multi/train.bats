@@ -146,6 +146,16 @@ everywhere() {
     everywhere own fp16
 }
 
+# Every rank prints its errors; with quiet only rank 0 is heard.
+@test "ranks other than 0 can be quiet" {
+    run --separate-stderr on 3 1 other_model
+    [[ $(grep -c '^rank 2: ' <<<"$output") -eq 2 ]]
+    run --separate-stderr on 3 1 other_model quiet=yes
+    [[ $status -eq 0 && $output == *"ok other_model"* ]]
+    [[ $(grep -c '^rank 0: ' <<<"$output") -eq 2 ]]
+    [[ $(grep -c '^rank [12]: ' <<<"$output") -eq 0 ]]
+}
+
 @test "rows need a loader that is prepared" {
     run on 2 1 unprepared_loader
     [[ $status -eq 0 && $output == *"deals for 1 rank;"* ]]

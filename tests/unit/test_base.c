@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void fail_fills_the_record(void **state)
@@ -136,6 +137,46 @@ static void options_are_taken_by_their_size(void **state)
                      ACCEL_ERR_ARG);
 }
 
+/* ---- a program that ends at the first error -------------------------------
+ */
+
+/* What a child with this status prints and how it ends. */
+static int ended(accel_status_t status, char *text, size_t room)
+{
+    int fds[2], how;
+    pid_t child;
+
+    assert_int_equal(pipe(fds), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        dup2(fds[1], STDERR_FILENO);
+        if (status < 0)
+            ax_fail(status, "train: nothing works");
+        _exit(ACCEL_CHECK(status) == status ? 7 : 8);
+    }
+    close(fds[1]);
+    ssize_t got = read(fds[0], text, room - 1);
+    text[got > 0 ? got : 0] = '\0';
+    close(fds[0]);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how));
+    return WEXITSTATUS(how);
+}
+
+static void a_check_ends_the_program_with_the_text(void **state)
+{
+    char text[512];
+
+    (void)state;
+    assert_int_equal(ended(ACCEL_ERR_ARG, text, sizeof text), 1);
+    assert_non_null(strstr(text, "test_base.c:"));
+    assert_non_null(strstr(text, ": train: nothing works\n"));
+    assert_int_equal(ended(ACCEL_OK, text, sizeof text), 7);
+    assert_int_equal(ended(ACCEL_END, text, sizeof text), 7);
+    assert_string_equal(text, "");
+}
+
 /* ---- log ----------------------------------------------------------------- */
 
 /* What one line at `level` puts on standard error. */
@@ -212,6 +253,7 @@ int main(void)
         cmocka_unit_test(long_lines_are_cut_and_end),
         cmocka_unit_test(a_closed_standard_error_is_no_error),
         cmocka_unit_test(options_are_taken_by_their_size),
+        cmocka_unit_test(a_check_ends_the_program_with_the_text),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,6 +75,8 @@ static int take_nothing(void *context, const void *data, size_t bytes,
     X(accel_model_create, accel, (NULL, (accel_model_t **)&out))               \
     X(accel_model_add, model, (NULL, NULL, NULL))                              \
     X(accel_model_build, model, (NULL))                                        \
+    X(accel_model_add_block, model, (NULL, NULL, NULL))                        \
+    X(accel_register_bytes, accel, (NULL, "x", &number, 1))                    \
     X(accel_model_round, model, (NULL))                                        \
     X(accel_optimizer_step, optimizer, (NULL))                                 \
     X(accel_optimizer_zero_grad, optimizer, (NULL))                            \

@@ -129,6 +129,8 @@ static const struct {
     {"signal", "KILL", NULL, 0, 0},
     {"timeout", "5", "5", 5, 5},
     {"timeout", "0", NULL, 0, 0},
+    {"quiet", "yes", "yes", 0, 0},
+    {"quiet", "1", NULL, 0, 0},
     {"net", "ucx", "ucx", 0, 0},
     {"net", "tcp", NULL, 0, 0},
     {"groups", "none", "none", 0, 0},
