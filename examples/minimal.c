@@ -33,7 +33,8 @@ int main(void)
     int bad =
         accel_open(NULL, &acc) || accel_model_create(acc, &m) || /* 1 */
         accel_model_add(m, param, NULL) ||
-        accel_optimizer_create(ACCEL_OPTIMIZER(.lr = 0.05), &opt) ||
+        accel_optimizer_create(ACCEL_OPTIMIZER(.lr = 0.05, .weight_decay = 0),
+                               &opt) ||
         accel_dataset_from_memory(&f, (const void *[]){points}, 1, N, &set) ||
         accel_loader_create(set, ACCEL_LOADER(.batch_size = 16), &train) ||
         accel_prepare(acc, ACCEL_PREPARE(.model = m, .optimizer = opt, /* 2 */
