@@ -159,11 +159,13 @@ ACCEL_API accel_status_t accel_dataset_subset(const accel_dataset_t *base,
                                               uint64_t count,
                                               accel_dataset_t **out);
 
+#define ACCEL_IN_ORDER ACCEL_DEFAULT_INT
+
 /*
  * Cuts `base` into nparts datasets, out[p] of counts[p] samples, that share no
- * sample. With seed 0 they are taken in order; else at random, the same way
- * for the same seed on every rank and machine. ACCEL_ERR_ARG when the counts
- * add up to more than `base` has. On failure every out[p] is NULL.
+ * sample. With seed ACCEL_IN_ORDER they are taken in order; else at random, the
+ * same way for the same seed on every rank and machine. ACCEL_ERR_ARG when the
+ * counts add up to more than `base` has. On failure every out[p] is NULL.
  */
 ACCEL_API accel_status_t accel_dataset_split(const accel_dataset_t *base,
                                              const uint64_t *counts,

@@ -292,7 +292,7 @@ static void set_part(accel_dataset_t *part, uint64_t first, uint64_t seed)
     view_t *v = part->self;
 
     v->first = first;
-    v->shuffled = seed != 0;
+    v->shuffled = seed != ACCEL_IN_ORDER;
     if (v->shuffled)
         ax_shuffle_init(&v->shuffle, seed, 0, v->base->samples);
     part->identity = ax_hash(numbers, sizeof numbers, part->identity);
