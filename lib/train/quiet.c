@@ -10,10 +10,13 @@ static int kept = -1; /* the standard output that was */
 
 accel_status_t ax_quiet_open(void)
 {
-    int none = open("/dev/null", O_WRONLY | O_CLOEXEC), err;
+    int none, err;
 
     fflush(stdout); /* what was printed before is not ours to drop */
     kept = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (kept < 0 && errno == EBADF)
+        return ACCEL_OK; /* closed: quiet already */
+    none = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (none >= 0 && kept >= 0 && dup2(none, STDOUT_FILENO) >= 0) {
         close(none);
         return ACCEL_OK;

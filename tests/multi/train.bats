@@ -154,6 +154,9 @@ everywhere() {
     [[ $status -eq 0 && $output == *"ok other_model"* ]]
     [[ $(grep -c '^rank 0: ' <<<"$output") -eq 2 ]]
     [[ $(grep -c '^rank [12]: ' <<<"$output") -eq 0 ]]
+    # Who has none is quiet already.
+    timeout 120 accel launch -n 2 bash -c 'exec "$0" own quiet=yes >&-' \
+        "$program"
 }
 
 @test "rows need a loader that is prepared" {

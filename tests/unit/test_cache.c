@@ -106,7 +106,7 @@ static void bytes_are_equal_with_and_without(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(layouts); i++) {
-        const size_t sizes[] = {ACCEL_DEFAULT_INT, 0, 1, 4 << 20};
+        const size_t sizes[] = {ACCEL_DEFAULT_INT, 0, 1, 4 << 20, SIZE_MAX};
         write_layout(&layouts[i]);
         for (size_t s = 0; s < ARRAY_SIZE(sizes); s++) {
             accel_dataset_t *d = open_cached(&layouts[i], sizes[s]);
@@ -200,6 +200,7 @@ static void limits_are_of_all_files_together(void **state)
     (void)state;
     assert_true(is_cached(two, 1, ACCEL_DEFAULT_INT));
     assert_true(is_cached(two, 1, one));
+    assert_true(is_cached(two, 2, SIZE_MAX));
     assert_false(is_cached(two, 1, one - 1));
     assert_false(is_cached(two, 1, 0));
     assert_true(is_cached(two, 2, 2 * one));

@@ -161,6 +161,84 @@ static void a_scaler_takes_the_ends(void **state)
     }
 }
 
+static void a_schedule_takes_the_ends(void **state)
+{
+    const struct {
+        accel_schedule_options_t options;
+        double first; /* the rate of the first update; -1: refused */
+    } cases[] = {
+        {*ACCEL_SCHEDULE(.warmup = 0), 0.5},
+        {*ACCEL_SCHEDULE(.warmup = UINT64_MAX), 0.5 / 0x1p64},
+        {*ACCEL_SCHEDULE(.kind = ACCEL_LINEAR, .total = 1), 0.5},
+        {*ACCEL_SCHEDULE(.kind = ACCEL_COSINE, .total = UINT64_MAX), 0.5},
+        {*ACCEL_SCHEDULE(.kind = ACCEL_LINEAR, .total = 0), -1},
+        {*ACCEL_SCHEDULE(.end = 0), 0.5},
+        {*ACCEL_SCHEDULE(.kind = ACCEL_LINEAR, .total = 1, .end = 1), 0.5},
+        {*ACCEL_SCHEDULE(.end = 1 + 0x1p-52), -1},
+        {*ACCEL_SCHEDULE(.end = -0x1p-1074), -1},
+        {*ACCEL_SCHEDULE(.lr = 0), 0},
+        {*ACCEL_SCHEDULE(.lr = -0x1p-1074), -1},
+    };
+    accel_optimizer_t *o;
+
+    (void)state;
+    assert_int_equal(accel_optimizer_create(ACCEL_OPTIMIZER(.lr = 0.5), &o),
+                     ACCEL_OK);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        bool legal = cases[i].first >= 0;
+        accel_schedule_t *s;
+        assert_int_equal(accel_optimizer_set_lr(o, 0.5), ACCEL_OK);
+        assert_int_equal(accel_schedule_create(o, &cases[i].options, &s),
+                         legal ? ACCEL_OK : ACCEL_ERR_ARG);
+        if (legal)
+            assert_true(accel_optimizer_lr(o) == cases[i].first);
+        accel_schedule_destroy(s);
+    }
+    accel_optimizer_destroy(o);
+}
+
+static void a_loader_takes_the_ends(void **state)
+{
+    static const float x[7];
+    static const double weights[7] = {1, 1, 1, 1, 1, 1, 1};
+    const accel_field_t field = {"x", ACCEL_F32, 1};
+    const struct {
+        accel_loader_options_t options;
+        bool legal;
+    } cases[] = {
+        {*ACCEL_LOADER(.batch_size = 1), true},
+        {*ACCEL_LOADER(.batch_size = 0), false},
+        {*ACCEL_LOADER(.batch_size = 2, .threads = 1, .prefetch = 1), true},
+        {*ACCEL_LOADER(.batch_size = 2, .threads = 1025), false},
+        {*ACCEL_LOADER(.batch_size = 2, .align = sizeof(void *)), true},
+        {*ACCEL_LOADER(.batch_size = 2, .align = (size_t)1 << 21), true},
+        {*ACCEL_LOADER(.batch_size = 2, .align = (size_t)1 << 22), false},
+        {*ACCEL_LOADER(.batch_size = 2, .shuffle = true, .block = 1,
+                       .group = 1),
+         true},
+        {*ACCEL_LOADER(.batch_size = 2, .weights = weights, .draws = 1), true},
+        {*ACCEL_LOADER(.batch_size = 2, .weights = weights, .draws = 8), false},
+    };
+    accel_dataset_t *d;
+
+    (void)state;
+    assert_int_equal(
+        accel_dataset_from_memory(&field, (const void *[]){x}, 1, 7, &d),
+        ACCEL_OK);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        accel_loader_t *l;
+        accel_batch_t b;
+        accel_status_t st = accel_loader_create(d, &cases[i].options, &l);
+        if (st != (cases[i].legal ? ACCEL_OK : ACCEL_ERR_ARG))
+            fail_msg("case %zu: %s: %s", i, accel_status_name(st),
+                     accel_last_error()->text);
+        if (cases[i].legal)
+            assert_int_equal(accel_loader_next(l, &b), ACCEL_OK);
+        accel_loader_destroy(l);
+    }
+    accel_dataset_destroy(d);
+}
+
 /* ---- what a given 0 does --------------------------------------------------
  */
 
@@ -354,6 +432,8 @@ int main(void)
         cmocka_unit_test(what_others_do_not_know_is_left_to_the_library),
         cmocka_unit_test(an_optimizer_takes_the_ends),
         cmocka_unit_test(a_scaler_takes_the_ends),
+        cmocka_unit_test(a_schedule_takes_the_ends),
+        cmocka_unit_test(a_loader_takes_the_ends),
         cmocka_unit_test(beta_0_forgets_all),
         cmocka_unit_test(rate_0_moves_nothing),
         cmocka_unit_test(decay_is_that_of_pytorch_and_0_when_given),
