@@ -103,6 +103,29 @@ static bool zeros_are_taken()
            accel_schedule_value(ACCEL_SCHEDULE(), 1) == 1;
 }
 
+/* What ports are made of. */
+static bool is_short()
+{
+    const char *const names[] = {"a", "b"};
+    const size_t sizes[] = {2, 3};
+    float data[5] = {}, grad[5] = {};
+    accel_model_t *other;
+
+    ACCEL_CHECK(accel_model_create(accel, &other));
+    ACCEL_CHECK(accel_model_add_block(other,
+                                      ACCEL_BLOCK(.data = data, .grad = grad,
+                                                  .count = 2, .names = names,
+                                                  .elements = sizes),
+                                      nullptr));
+    ACCEL_CHECK(accel_model_add(
+        other,
+        ACCEL_PARAM(.name = "c", .tied_to = accel_model_find(other, "a")),
+        nullptr));
+    bool good = accel_model_count(other) == 2;
+    accel_model_destroy(other);
+    return good && ACCEL_PREPARE(.take = true)->take;
+}
+
 static bool wrong_zeros_are_refused()
 {
     accel_optimizer_t *o;
@@ -117,7 +140,7 @@ static bool wrong_zeros_are_refused()
 
 int main()
 {
-    bool good = set_up() && is_taken() && zeros_are_taken() &&
+    bool good = set_up() && is_taken() && zeros_are_taken() && is_short() &&
                 wrong_zeros_are_refused();
 
     if (!good)
