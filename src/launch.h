@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 struct launch_options {
@@ -15,6 +16,7 @@ struct launch_options {
     int64_t grace_ns; /* what the others have after the first failure */
     int64_t stop_ns;  /* what all have after SIGTERM, SIGINT or SIGHUP */
     char *const *argv;
+    const char *path; /* of argv[0]; set by launch_run() */
 };
 
 /* ---- launch_output.c: lines of many ranks on one standard output ----------
@@ -23,9 +25,9 @@ struct launch_options {
 /* Where lines go: a descriptor of this process. */
 struct sink {
     int fd;
-    bool midline; /* the last byte written was not the end of a line */
-    bool broken;  /* nobody reads any more */
-    int error;    /* the errno of the first write that failed, or 0 */
+    const struct stream *owner; /* whose line is not finished, NULL: none */
+    bool broken;                /* nobody reads any more */
+    int error; /* the errno of the first write that failed, or 0 */
     /* Called while nobody takes what is to be written, so that signals and
      * deadlines are served; false: give up. */
     bool (*stalled)(void *context);
@@ -38,13 +40,24 @@ struct stream {
     int rank;
     bool tag;
     struct sink *sink;
-    char *data; /* the line that is not finished yet */
-    size_t bytes, room;
+    char *data; /* what is not passed on yet of a line */
+    size_t bytes;
+    int64_t due; /* when it is, finished or not */
 };
+
+/* A stream's buffer; before a rank is started. False: no memory. */
+bool stream_init(struct stream *stream);
 
 /* Reads what is there and passes whole lines on. At the end of the stream
  * passes the rest on and closes it. */
 void stream_read(struct stream *stream);
+
+/* When stream_flush() wants to be called; INT64_MAX: not at all. */
+int64_t stream_due(const struct stream *stream);
+void stream_flush(struct stream *stream);
+
+/* Before something is said that is no rank's. */
+void sink_end_line(struct sink *sink);
 
 /* The end, whether the other side has closed or not. */
 void stream_close(struct stream *stream);
@@ -87,6 +100,19 @@ bool env_prepare(const struct launch_options *options);
 char **env_copy(void);
 void env_free(char **env);
 
+/* ---- launch_exec.c: the program -------------------------------------------
+ */
+
+/* Looks for a program as a shell does; `path` has PATH_MAX bytes. 0, or the
+ * errno, then with a path for program_explain(). */
+int program_find(const char *name, char *path);
+
+/* Returns only when that fails, an errno. */
+int program_exec(const char *path, char *const *argv, char *const *env);
+
+/* The cause of such an errno, in words. */
+void program_explain(FILE *to, const char *path, int err);
+
 /* ---- launch_proc.c: starting ranks ----------------------------------------
  */
 
@@ -105,9 +131,11 @@ struct rank {
     struct stream out, err;
 };
 
-/* Starts argv as a rank. 0, or the errno of what failed; *what says what. */
-int rank_start(struct rank *rank, int stdin_fd, char *const *argv,
-               char *const *env, const char **what);
+/* Starts the program as a rank. 0, or the errno of what failed; *what says
+ * what, NULL: the program itself. */
+int rank_start(struct rank *rank, int stdin_fd,
+               const struct launch_options *options, char *const *env,
+               const char **what);
 
 /* ---- launch_stdin.c: standard input of rank 0 -----------------------------
  */
@@ -144,6 +172,6 @@ void guard_stop(void);
  */
 
 /* The exit status of accel launch. */
-int launch_run(const struct launch_options *options);
+int launch_run(struct launch_options *options);
 
 #endif

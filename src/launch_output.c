@@ -1,7 +1,10 @@
 /*
  * Lines of many ranks on one standard output: a line is passed on in one
- * piece when it is whole, so two ranks never share one.
+ * piece when it is whole, so two ranks never share one. What has no end for a
+ * while, such as progress that is drawn over itself, is passed on as it is;
+ * the line is then that rank's until another one has something to say.
  */
+#include "cmd.h"
 #include "launch.h"
 
 #include <errno.h>
@@ -13,6 +16,8 @@
 #include <unistd.h>
 
 #define STALL_MS 100
+#define PATIENCE_NS 500000000LL /* what a line may take to be whole */
+#define STREAM_ROOM 65536       /* and how long it may be */
 
 /*
  * Who reads no more is not told what is lost, as by any tool; anything else,
@@ -57,63 +62,72 @@ static void write_all(struct sink *sink, const char *data, size_t bytes)
     }
 }
 
-/* Whole lines, or at the end of a stream the beginning of one. */
-static void pass_on(struct stream *stream, const char *data, size_t bytes)
+void sink_end_line(struct sink *sink)
+{
+    if (sink->owner)
+        write_all(sink, "\n", 1);
+    sink->owner = NULL;
+}
+
+/* Whole lines, or what there is of one. */
+static void pass_on(struct stream *stream, size_t bytes)
 {
     struct sink *sink = stream->sink;
+    const char *data = stream->data;
     char tag[32];
     int tag_bytes = snprintf(tag, sizeof tag, "[%d] ", stream->rank);
 
-    /* Another rank has ended in the middle of its last line. */
-    if (sink->midline)
-        write_all(sink, "\n", 1);
+    if (sink->owner != stream)
+        sink_end_line(sink);
     if (!stream->tag)
         write_all(sink, data, bytes);
     for (size_t at = 0; stream->tag && at < bytes;) {
         const char *end = memchr(data + at, '\n', bytes - at);
         size_t n = end ? (size_t)(end - data) + 1 - at : bytes - at;
-        write_all(sink, tag, (size_t)tag_bytes);
+        if (at > 0 || !sink->owner)
+            write_all(sink, tag, (size_t)tag_bytes);
         write_all(sink, data + at, n);
         at += n;
     }
-    sink->midline = data[bytes - 1] != '\n';
-}
-
-static bool make_room(struct stream *stream)
-{
-    if (stream->bytes < stream->room)
-        return true;
-    size_t room = stream->room ? stream->room * 2 : 8192;
-    char *data = realloc(stream->data, room);
-    if (!data)
-        return false;
-    stream->data = data;
-    stream->room = room;
-    return true;
+    sink->owner = data[bytes - 1] != '\n' ? stream : NULL;
+    stream->bytes -= bytes;
+    memmove(stream->data, stream->data + bytes, stream->bytes);
 }
 
 static void take_lines(struct stream *stream, size_t fresh)
 {
     const char *end = memrchr(stream->data + stream->bytes, '\n', fresh);
 
+    if (stream->bytes == 0 || end)
+        stream->due = cmd_now_ns() + PATIENCE_NS;
     stream->bytes += fresh;
-    if (!end)
-        return;
-    size_t whole = (size_t)(end - stream->data) + 1;
-    pass_on(stream, stream->data, whole);
-    stream->bytes -= whole;
-    memmove(stream->data, stream->data + whole, stream->bytes);
+    if (end)
+        pass_on(stream, (size_t)(end - stream->data) + 1);
+    else if (stream->bytes == STREAM_ROOM)
+        pass_on(stream, stream->bytes);
+}
+
+bool stream_init(struct stream *stream)
+{
+    stream->data = malloc(STREAM_ROOM);
+    return stream->data != NULL;
+}
+
+int64_t stream_due(const struct stream *stream)
+{
+    return stream->fd >= 0 && stream->bytes ? stream->due : INT64_MAX;
+}
+
+void stream_flush(struct stream *stream)
+{
+    if (stream->bytes)
+        pass_on(stream, stream->bytes);
 }
 
 void stream_read(struct stream *stream)
 {
-    if (!make_room(stream)) {
-        /* No memory for a longer line: better in two pieces than not. */
-        pass_on(stream, stream->data, stream->bytes);
-        stream->bytes = 0;
-    }
     ssize_t n = read(stream->fd, stream->data + stream->bytes,
-                     stream->room - stream->bytes);
+                     STREAM_ROOM - stream->bytes);
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return;
     if (n <= 0) {
@@ -130,9 +144,9 @@ void stream_close(struct stream *stream)
 {
     if (stream->fd < 0)
         return;
-    if (stream->bytes)
-        pass_on(stream, stream->data, stream->bytes);
+    stream_flush(stream);
     close(stream->fd);
     free(stream->data);
-    *stream = (struct stream){.fd = -1};
+    stream->data = NULL;
+    stream->fd = -1;
 }

@@ -91,14 +91,20 @@ static bool enough_stack(void)
 
 bool proc_prepare(int size, int nodes)
 {
-    static const int ours[] = {SIGCHLD, SIGTERM, SIGINT,  SIGHUP, SIGQUIT,
-                               SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP};
+    static const int passed[] = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT,
+                                 SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP};
+    size_t count = sizeof passed / sizeof *passed;
     sigset_t mask;
 
     sigemptyset(&mask);
-    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
-        sigaddset(&mask, ours[i]);
+    sigaddset(&mask, SIGCHLD);
+    for (size_t i = 0; i < count; i++)
+        sigaddset(&mask, passed[i]);
     sigprocmask(SIG_BLOCK, &mask, &before.mask); /* fails for no mask */
+    /* Who started this process may have blocked them; a rank that does not
+     * get what is passed on would never stop. */
+    for (size_t i = 0; i < count; i++)
+        sigdelset(&before.mask, passed[i]);
     signal(SIGCHLD, SIG_DFL); /* who started us may have ignored it */
     signal(SIGPIPE, SIG_IGN);
     /* Who reads a terminal from the background is stopped, and no signal but
@@ -125,7 +131,8 @@ static void restore(void)
 }
 
 static _Noreturn void child(const struct fds *fds, pid_t parent,
-                            char *const *argv, char *const *env)
+                            const struct launch_options *options,
+                            char *const *env)
 {
     int err = 0;
 
@@ -135,13 +142,10 @@ static _Noreturn void child(const struct fds *fds, pid_t parent,
         _exit(127);
     setpgid(0, 0);
     restore();
-    if (dup2(fds->in, 0) < 0 || dup2(fds->out, 1) < 0 ||
-        dup2(fds->err, 2) < 0) {
+    if (dup2(fds->in, 0) < 0 || dup2(fds->out, 1) < 0 || dup2(fds->err, 2) < 0)
         err = errno;
-    } else {
-        execvpe(argv[0], argv, env);
-        err = errno;
-    }
+    else
+        err = program_exec(options->path, options->argv, env);
     ssize_t ignored = write(fds->report, &err, sizeof err);
     (void)ignored;
     _exit(127);
@@ -166,13 +170,17 @@ static void close_pair(int pair[2])
             close(pair[i]);
 }
 
-int rank_start(struct rank *rank, int stdin_fd, char *const *argv,
-               char *const *env, const char **what)
+int rank_start(struct rank *rank, int stdin_fd,
+               const struct launch_options *options, char *const *env,
+               const char **what)
 {
     int out[2] = {-1, -1}, err[2] = {-1, -1}, report[2] = {-1, -1};
     pid_t parent = getpid();
     int failure = 0;
 
+    *what = "its output";
+    if (!stream_init(&rank->out) || !stream_init(&rank->err))
+        goto fail;
     *what = "pipe";
     if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0 ||
         pipe2(report, O_CLOEXEC) != 0)
@@ -183,13 +191,13 @@ int rank_start(struct rank *rank, int stdin_fd, char *const *argv,
         goto fail;
     if (pid == 0) {
         struct fds fds = {stdin_fd, out[1], err[1], report[1]};
-        child(&fds, parent, argv, env);
+        child(&fds, parent, options, env);
     }
     setpgid(pid, pid); /* both sides: whoever is first */
     close(out[1]);
     close(err[1]);
     close(report[1]);
-    *what = argv[0];
+    *what = NULL;
     failure = read_report(report[0]);
     close(report[0]);
     if (failure) {

@@ -4,6 +4,7 @@
 #include "launch.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +30,7 @@ struct run {
     int signals, wake;
     struct input input;
     struct sink out, err;
+    struct sink *err_sink; /* `out` when both are one file */
     struct pollfd *polls;
     bool failed;        /* `status` is that of the first failure */
     int status;         /* the exit status of all */
@@ -45,12 +48,16 @@ static void signal_all(struct run *run, int number)
             kill(-run->ranks[r].pid, number);
 }
 
-/* Standard error may be the pipe that nobody reads: then nothing is said. */
-static bool can_say(void)
+/* Before this process says something itself. Standard error may be the pipe
+ * that nobody reads: then nothing is said. */
+static bool can_say(struct run *run)
 {
     struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
 
-    return poll(&p, 1, 0) > 0;
+    if (poll(&p, 1, 0) <= 0)
+        return false;
+    sink_end_line(run->err_sink);
+    return true;
 }
 
 /* ---- the ending of the others ---------------------------------------------
@@ -67,7 +74,7 @@ static void next_stage(struct run *run)
         signal_all(run, SIGCONT); /* a stopped rank would not see it */
         break;
     case STAGE_TERM:
-        if (can_say())
+        if (can_say(run))
             fprintf(stderr,
                     "accel: launch: killing %d rank%s that did not end\n",
                     run->running, run->running == 1 ? "" : "s");
@@ -95,7 +102,7 @@ static void first_failure(struct run *run, int status)
 
 static void complain(struct run *run, int rank, const char *what)
 {
-    if (!can_say())
+    if (!can_say(run))
         return;
     fprintf(stderr, "accel: launch: rank %d on %s %s", rank, server_node(rank),
             what);
@@ -162,7 +169,7 @@ static void check_abort(struct run *run)
     if (run->failed || !server_aborted(&rank, &status))
         return;
     snprintf(what, sizeof what, "asked for an abort with status %d", status);
-    if (can_say())
+    if (can_say(run))
         fprintf(stderr, "accel: launch: rank %d on %s %s\n", rank,
                 server_node(rank), what);
     first_failure(run, status & 255 ? status & 255 : 1);
@@ -241,6 +248,22 @@ static void take_signals(struct run *run)
 /* ---- starting -------------------------------------------------------------
  */
 
+/* The exit status for it. */
+static int cannot_start(const struct launch_options *options, int rank,
+                        const char *what, int err)
+{
+    fprintf(stderr, "accel: launch: cannot start rank %d: ", rank);
+    cmd_put(stderr, what ? what : options->argv[0]);
+    fprintf(stderr, ": ");
+    if (what)
+        fprintf(stderr, "%s%s", strerror(err),
+                err == EAGAIN ? "; raise the limit with ulimit -u" : "");
+    else
+        program_explain(stderr, options->path, err);
+    fputc('\n', stderr);
+    return what ? 1 : 127;
+}
+
 static bool start_rank(struct run *run, int r, int *status)
 {
     struct rank *rank = &run->ranks[r];
@@ -258,16 +281,14 @@ static bool start_rank(struct run *run, int r, int *status)
     rank->out = (struct stream){
         .fd = -1, .rank = r, .tag = options->tag, .sink = &run->out};
     rank->err = (struct stream){
-        .fd = -1, .rank = r, .tag = options->tag, .sink = &run->err};
+        .fd = -1, .rank = r, .tag = options->tag, .sink = run->err_sink};
     int err = rank_start(rank, r == 0 ? run->input.rank0 : run->input.others,
-                         options->argv, env, &what);
+                         options, env, &what);
     env_free(env);
     if (err) {
-        fprintf(stderr, "accel: launch: cannot start rank %d: ", r);
-        cmd_put(stderr, what);
-        fprintf(stderr, ": %s%s\n", strerror(err),
-                err == EAGAIN ? "; raise the limit with ulimit -u" : "");
-        *status = what == options->argv[0] ? 127 : 1;
+        free(rank->out.data);
+        free(rank->err.data);
+        *status = cannot_start(options, r, what, err);
         return false;
     }
     guard_add(rank->pid);
@@ -292,16 +313,39 @@ static void start_all(struct run *run)
 /* ---- the loop -------------------------------------------------------------
  */
 
+static int64_t sooner(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 static int timeout_ms(const struct run *run)
 {
-    /* fg tells a job that runs already nothing */
-    int64_t most = input_in_background(&run->input) ? SECOND / 4 : 60 * SECOND;
-    int64_t left =
-        run->deadline == INT64_MAX ? INT64_MAX : run->deadline - cmd_now_ns();
+    int64_t now = cmd_now_ns(), until = run->deadline;
 
-    if (left == INT64_MAX && most == 60 * SECOND)
+    for (int r = 0; r < run->started; r++)
+        until = sooner(until, sooner(stream_due(&run->ranks[r].out),
+                                     stream_due(&run->ranks[r].err)));
+    /* fg tells a job that runs already nothing */
+    if (input_in_background(&run->input))
+        until = sooner(until, now + SECOND / 4);
+    if (until == INT64_MAX)
         return -1;
-    return left <= 0 ? 0 : (int)((left < most ? left : most) / 1000000) + 1;
+    return until <= now ? 0
+                        : (int)(sooner(until - now, 60 * SECOND) / 1000000) + 1;
+}
+
+/* Lines that have no end for long. */
+static void flush_streams(struct run *run)
+{
+    int64_t now = cmd_now_ns();
+
+    for (int r = 0; r < run->started; r++) {
+        struct rank *rank = &run->ranks[r];
+        if (stream_due(&rank->out) <= now)
+            stream_flush(&rank->out);
+        if (stream_due(&rank->err) <= now)
+            stream_flush(&rank->err);
+    }
 }
 
 /* 0 and 1 are signals and the wake-up, 2 and 3 the input; then two a rank. */
@@ -344,6 +388,7 @@ static void serve(struct run *run)
         if (p[5 + 2 * r].revents)
             stream_read(&run->ranks[r].err);
     }
+    flush_streams(run);
     /* Without a reader the end is not waited for: nobody may be typing. */
     if (p[3].revents & POLLERR)
         input_close(&run->input);
@@ -397,6 +442,15 @@ static void loop(struct run *run)
     }
 }
 
+/* As at a terminal, or with 2>&1: then they share no line either. */
+static bool same_file(void)
+{
+    struct stat out, err;
+
+    return fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &err) == 0 &&
+           out.st_dev == err.st_dev && out.st_ino == err.st_ino;
+}
+
 static bool prepare(struct run *run, const struct launch_options *options)
 {
     size_t size = (size_t)options->size;
@@ -406,6 +460,7 @@ static bool prepare(struct run *run, const struct launch_options *options)
         .out = {.fd = STDOUT_FILENO, .stalled = stalled, .context = run},
         .err = {.fd = STDERR_FILENO, .stalled = stalled, .context = run},
         .deadline = INT64_MAX};
+    run->err_sink = same_file() ? &run->out : &run->err;
     run->ranks = calloc(size, sizeof *run->ranks);
     run->polls = calloc(4 + 2 * size, sizeof *run->polls);
     run->signals = proc_signals();
@@ -417,11 +472,16 @@ static bool prepare(struct run *run, const struct launch_options *options)
     return false;
 }
 
-int launch_run(const struct launch_options *options)
+int launch_run(struct launch_options *options)
 {
+    char path[PATH_MAX];
     struct run run;
     const char *dir;
+    int err = program_find(options->argv[0], path);
 
+    options->path = path;
+    if (err)
+        return cannot_start(options, 0, NULL, err);
     if (!proc_prepare(options->size, options->nodes) || !env_prepare(options))
         return 1;
     if (!(dir = guard_start()))

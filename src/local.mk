@@ -14,6 +14,7 @@ src_accel_SOURCES = \
 	src/env_tell.c \
 	src/launch.h \
 	src/launch_env.c \
+	src/launch_exec.c \
 	src/launch_guard.c \
 	src/launch_output.c \
 	src/launch_pmix.c \
@@ -33,7 +34,8 @@ src_accel_LDADD = lib/libaccel.la $(PMIX_LIBS) $(JANSSON_LIBS)
 dist_man_MANS += man/accel.1 man/accel-data.1 man/accel-env.1 \
 	man/accel-launch.1 man/accel-test.1
 multi_tests += tests/multi/accel_test.bats
-multi_tests += tests/multi/launch.bats tests/multi/env.bats
+multi_tests += tests/multi/launch.bats tests/multi/launch_faults.bats \
+	tests/multi/env.bats
 check_PROGRAMS += tests/multi/mp_abort
 tests_multi_mp_abort_CPPFLAGS = $(core_cppflags)
 tests_multi_mp_abort_LDADD = $(PMIX_LIBS)
