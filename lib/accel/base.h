@@ -175,17 +175,12 @@ template <typename T> inline const T *accel_address_of(const T &made)
     (accel_address_of<type>(type{.size = sizeof(type), __VA_ARGS__}))
 #else
 #define ACCEL_IS(value) /* in C the list says it */
-/* A member given overrides its default, and one macro stands in another. */
-/* clang-format off */
-#define ACCEL_MAKE(type, defaults, ...)                                        \
-    ((type[1]){__extension__({                                                 \
-        _Pragma("GCC diagnostic push")                                         \
-        _Pragma("GCC diagnostic ignored \"-Woverride-init\"")                  \
-        _Pragma("GCC diagnostic ignored \"-Wshadow\"")                         \
-        type ax_made = {defaults, __VA_ARGS__};                                \
-        _Pragma("GCC diagnostic pop")                                          \
-        ax_made;                                                               \
-    })})
-/* clang-format on */
+#define ACCEL_MAKE(type, defaults, ...) (&(type){defaults, __VA_ARGS__})
+/* That a member given overrides its default is no mistake. The warning is off
+ * from here on, as a macro cannot switch it inside an expression: and what is
+ * made inside, such as an array of fields, must live as long as the struct. */
+#if defined(__GNUC__)
+#pragma GCC diagnostic ignored "-Woverride-init"
+#endif
 #endif
 #endif

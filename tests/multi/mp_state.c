@@ -13,8 +13,6 @@ static const char *dir;
 static int number;
 static rig_t rig;
 
-/* A member given overrides its default. */
-#pragma GCC diagnostic ignored "-Woverride-init"
 static accel_optimizer_options_t adamw = {ACCEL_OPTIMIZER_DEFAULTS, .lr = 0.05};
 
 static void open_rig(void)

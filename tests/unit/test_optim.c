@@ -10,9 +10,6 @@
 #include <xmmintrin.h>
 #endif
 
-/* A row of a table overrides the defaults before it. */
-#pragma GCC diagnostic ignored "-Woverride-init"
-
 #define A(...) ACCEL_OPTIMIZER(__VA_ARGS__)
 
 /* ---- update rules ---------------------------------------------------------

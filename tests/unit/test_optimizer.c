@@ -5,9 +5,6 @@
 
 #include <math.h>
 
-/* A row of a table overrides the defaults before it. */
-#pragma GCC diagnostic ignored "-Woverride-init"
-
 #define A(...) ACCEL_OPTIMIZER(__VA_ARGS__)
 
 static void assert_near(double got, double want, double relative)

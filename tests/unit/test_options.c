@@ -84,6 +84,32 @@ static void what_others_do_not_know_is_left_to_the_library(void **state)
     assert_true(ax_is_default(got.lr) && ax_is_default(got.added));
 }
 
+/* Overwrites what lies below on the stack. */
+static int clobber(void)
+{
+    volatile char junk[4096];
+
+    for (size_t i = 0; i < sizeof junk; i++)
+        junk[i] = (char)i;
+    return junk[17];
+}
+
+/* An array or a struct that is written inside is there as long. */
+static void what_is_made_inside_lives_as_long(void **state)
+{
+    const accel_dataset_options_t *o =
+        ACCEL_DATASET(.fields = (accel_field_t[]){{"x", ACCEL_F32, 3}},
+                      .nfields = 1);
+    const accel_prepare_options_t *p =
+        ACCEL_PREPARE(.scaler = ACCEL_SCALER(.init = 8));
+
+    (void)state;
+    assert_int_equal(clobber(), 17);
+    assert_string_equal(o->fields[0].name, "x");
+    assert_int_equal(o->fields[0].count, 3);
+    assert_true(p->scaler->init == 8 && ax_is_default(p->scaler->growth));
+}
+
 /* ---- the ends of each range -----------------------------------------------
  */
 
@@ -430,6 +456,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_mark_is_no_number_that_arithmetic_gives),
         cmocka_unit_test(what_others_do_not_know_is_left_to_the_library),
+        cmocka_unit_test(what_is_made_inside_lives_as_long),
         cmocka_unit_test(an_optimizer_takes_the_ends),
         cmocka_unit_test(a_scaler_takes_the_ends),
         cmocka_unit_test(a_schedule_takes_the_ends),

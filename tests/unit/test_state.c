@@ -32,9 +32,6 @@ static int remove_dir(void **state)
 
 #define STEPS 14 /* of 5 batches an epoch, two a step: the tail is short */
 
-/* A row of a table overrides the defaults before it. */
-#pragma GCC diagnostic ignored "-Woverride-init"
-
 static accel_optimizer_options_t adamw = {ACCEL_OPTIMIZER_DEFAULTS, .lr = 0.1,
                                           .weight_decay = 0.01};
 static accel_schedule_options_t cosine = {
