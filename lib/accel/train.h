@@ -50,8 +50,9 @@ ACCEL_API accel_status_t accel_open(const accel_options_t *options,
 /*
  * Leaves. Does not wait for others: a rank that leaves early ends the others'
  * waits with ACCEL_ERR_PEER. NULL is fine; works after any error. Optimizers,
- * schedules, loaders and models may be destroyed before or after; the memory
- * of models goes with it. Local.
+ * schedules, loaders and models may be destroyed before or after, or are by
+ * this call when they were prepared with `take`; the memory of models goes with
+ * it. Local.
  */
 ACCEL_API void accel_close(accel_t *accel);
 
