@@ -3,6 +3,13 @@
 #include <accel.h>
 #include <accel/progress.h>
 
+extern accel_optimizer_options_t with_zero;
+accel_optimizer_options_t with_zero = {ACCEL_OPTIMIZER_DEFAULTS, .beta1 = 0};
+extern accel_loader_options_t changed_later;
+accel_loader_options_t changed_later = ACCEL_LOADER_INIT;
+extern accel_scaler_options_t *everlasting;
+accel_scaler_options_t *everlasting = ACCEL_SCALER(.init = 8);
+
 extern const void *made[];
 const void *made[10];
 

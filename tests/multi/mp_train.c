@@ -345,6 +345,10 @@ static void case_own(void)
     float want = -4 * (float)(accel_size(accel) - 1) / 2;
     CHECK(fabsf(accel_param_data(w)[0] - want) < 1e-3F);
     accel_model_destroy(model);
+
+    bool update; /* without a model the steps go on */
+    OK(accel_step(accel, &update));
+    CHECK(update && accel_steps(accel) == 6 && accel_should_stop(accel));
 }
 
 /* ---- ranks that disagree ------------------------------------------------- */
