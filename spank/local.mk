@@ -25,12 +25,17 @@ EXTRA_spank_spank_accel_la_DEPENDENCIES = spank/spank_accel.map
 EXTRA_DIST += spank/spank_accel.map
 
 if HAVE_SLURM
-unit_tests += tests/unit/test_spank
+unit_tests += tests/unit/test_spank tests/unit/test_spank_tasks
 endif
-tests_unit_test_spank_SOURCES = tests/unit/test_spank.c $(spank_sources)
+tests_unit_test_spank_SOURCES = tests/unit/test_spank.c \
+	tests/unit/spank_rig.h $(spank_sources)
 tests_unit_test_spank_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS) \
 	$(CMOCKA_CFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)
 tests_unit_test_spank_LDADD = $(CMOCKA_LIBS)
+tests_unit_test_spank_tasks_SOURCES = tests/unit/test_spank_tasks.c \
+	tests/unit/spank_rig.h $(spank_sources)
+tests_unit_test_spank_tasks_CPPFLAGS = $(tests_unit_test_spank_CPPFLAGS)
+tests_unit_test_spank_tasks_LDADD = $(CMOCKA_LIBS)
 
 # srun itself loads no instrumented plugin
 if HAVE_SLURM

@@ -179,8 +179,11 @@ void ax_option_choose_mpi(const char *mpi)
 
     if (line->given)
         active = !ax_option_is_off(line->value);
-    /* Slurm leaves the variable to the tasks, as it does for --mpi=; so not
-     * to a shell, whose steps choose for themselves. */
-    if (active && !line->shell && strcmp(mpi, "keep") && !mpi_is_chosen())
+    /* Not to a shell, whose steps choose for themselves. */
+    if (active && !line->shell && strcmp(mpi, "keep") && !mpi_is_chosen()) {
         setenv("SLURM_MPI_TYPE", mpi, 1); /* --mpi= comes later, and wins */
+        setenv(AX_MPI_SENT, mpi, 1);
+    } else {
+        unsetenv(AX_MPI_SENT);
+    }
 }

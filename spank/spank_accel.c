@@ -48,8 +48,10 @@ int slurm_spank_init(spank_t spank, int ac, char **av)
         if (read_arguments(ac, av, &mpi) != 0)
             return -1;
         ax_option_help_first();
+        ax_tasks_forget_here();
         return ax_option_register(spank);
     case S_CTX_REMOTE:
+        ax_tasks_begin();
         return ax_option_register(spank);
     default: /* slurmd, prolog, epilog: nothing to do there */
         return 0;
@@ -62,7 +64,7 @@ int slurm_spank_local_user_init(spank_t spank, int ac, char **av)
     (void)ac;
     (void)av;
     if (spank_context() == S_CTX_LOCAL && ax_option_active())
-        ax_tasks_send_end_time(spank);
+        ax_tasks_send_limit(spank);
     return 0;
 }
 

@@ -26,15 +26,14 @@
 /* How sbatch and salloc hand the option to the sruns inside; sic. */
 #define AX_SPANK_ENV "SLURM_SPANK__SLURM_SPANK_OPTION_accel_accel"
 
-/* srun's way to send the job's end to the tasks: with --export=LIST only
- * variables that begin with SLURM pass. */
-#define AX_END_TIME_SENT "SLURM_ACCEL_END_TIME"
-#define AX_END_TIME "ACCEL_END_TIME"
+/* From srun to the tasks, which do not see them: with --export=LIST only
+ * variables that begin with SLURM pass. What is left of the time limit, with
+ * its owner; and the MPI type that the plugin chose. */
+#define AX_LIMIT_SENT "SLURM_ACCEL_TIME_LIMIT"
+#define AX_MPI_SENT "SLURM_ACCEL_MPI"
 
-/* From 23.02 on every task is told when its job ends; before, srun must ask.
- * (The function that it asks has other arguments from 26.05 on.) */
-#define AX_MUST_ASK_END_TIME                                                   \
-    (SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23, 2, 0))
+/* Beside an OMP_NUM_THREADS that the plugin set, with its owner. */
+#define AX_THREADS_ENV "ACCEL_OMP_NUM_THREADS"
 
 /* ---- cmdline.c: the command line before Slurm has read it -----------------
  */
@@ -83,8 +82,15 @@ void ax_option_reset(void);
 /* ---- tasks.c: what the tasks get -------------------------------------------
  */
 
-/* In srun: sends the job's end time along, where the tasks would not know. */
-void ax_tasks_send_end_time(spank_t spank);
+/* In srun: sends along what the controller says of the time limit. */
+void ax_tasks_send_limit(spank_t spank);
+
+/* In slurmstepd, first of all: the limit is counted from here. */
+void ax_tasks_begin(void);
+
+/* In sbatch and salloc: the job that is made shall not inherit what the plugin
+ * gave to the one around it. */
+void ax_tasks_forget_here(void);
 
 /* In the task, as the user, before it starts. */
 int ax_tasks_init(spank_t spank);

@@ -41,17 +41,17 @@ static json_t *hardware(void)
 
 /* `job` and `settings` are the parts; what cannot be told is an error there,
  * and the rest is told all the same. */
-static int report(json_t *job, json_t *settings, bool json)
+static int report(json_t *job, json_t *settings, json_t *ignored, bool json)
 {
     json_t *machine = hardware();
     bool well = !json_object_get(job, "error") &&
                 !json_object_get(settings, "error") &&
                 !json_object_get(machine, "error");
-    int rc =
-        print(json_pack("{s:o, s:o, s:o, s:o, s:o}", "versions",
-                        env_libraries(), "job", job, "hardware", machine,
-                        "transports", env_transports(), "settings", settings),
-              json);
+    int rc = print(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "versions",
+                             env_libraries(), "job", job, "hardware", machine,
+                             "transports", env_transports(), "settings",
+                             settings, "ignored", ignored),
+                   json);
 
     return well ? rc : CMD_FAILED;
 }
@@ -65,7 +65,7 @@ static int with_settings(const accel_settings_t *settings, bool json)
         rc = CMD_FAILED;
     if (job ? accel_job_rank(job) == 0 : cmd_speaks())
         rc = report(job ? env_job(job) : error_of_part(),
-                    env_settings(settings), json);
+                    env_settings(settings), env_ignored(settings), json);
     accel_job_close(job);
     return rc;
 }
@@ -77,7 +77,7 @@ static int without_settings(bool json)
     json_t *settings = error_of_part();
     return report(
         json_pack("{s:s}", "error", "not looked at: the settings are wrong"),
-        settings, json);
+        settings, json_array(), json);
 }
 
 int cmd_env(int argc, char **argv)

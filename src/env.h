@@ -9,6 +9,7 @@
 /* Each gives a new reference; NULL when there is no memory. */
 json_t *env_libraries(void);
 json_t *env_settings(const accel_settings_t *settings);
+json_t *env_ignored(const accel_settings_t *settings);
 json_t *env_job(const accel_job_t *job);
 json_t *env_hardware(const accel_topo_t *topo);
 json_t *env_transports(void);

@@ -135,6 +135,19 @@ json_t *env_settings(const accel_settings_t *settings)
     return finished(list, whole);
 }
 
+/* What was another job's. */
+json_t *env_ignored(const accel_settings_t *settings)
+{
+    json_t *list = json_array();
+    const char *text;
+    bool whole = list;
+
+    for (size_t i = 0; whole && (text = accel_settings_ignored(settings, i));
+         i++)
+        whole = json_array_append_new(list, env_text(text)) == 0;
+    return finished(list, whole);
+}
+
 /* ---- the job --------------------------------------------------------------
  */
 

@@ -147,6 +147,12 @@ static void tell_transports(const json_t *transports)
     }
 }
 
+static void tell_ignored(const json_t *ignored)
+{
+    for (size_t i = 0; i < json_array_size(ignored); i++)
+        tell_text("ignored", json_string_value(json_array_get(ignored, i)));
+}
+
 static void tell_settings(const json_t *settings)
 {
     printf("settings\n");
@@ -174,4 +180,5 @@ void env_tell(const json_t *all)
     tell_hardware(json_object_get(all, "hardware"));
     tell_transports(json_object_get(all, "transports"));
     tell_settings(json_object_get(all, "settings"));
+    tell_ignored(json_object_get(all, "ignored"));
 }

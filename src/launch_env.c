@@ -61,6 +61,42 @@ static bool forget_identity(void)
 }
 
 /*
+ * With the job whose it is in front, as the Slurm plugin does: the ranks may
+ * submit a job, which inherits their environment.
+ */
+static bool hand_over(const char *name, const char *value)
+{
+    const char *job = getenv("SLURM_JOB_ID");
+    char *text;
+
+    if (asprintf(&text, "%s:%s", job && *job ? job : "0", value) < 0)
+        return false;
+    int rc = setenv(name, text, 1);
+    free(text);
+    return rc == 0;
+}
+
+/* What this step has been given holds for the ranks, which are in no step. */
+static bool pass_on(void)
+{
+    static const char *const names[] = {"ACCEL_SPEC", "ACCEL_END_TIME",
+                                        "ACCEL_OMP_NUM_THREADS"};
+    const char *job = getenv("SLURM_JOB_ID"), *step = getenv("SLURM_STEP_ID");
+    char mine[64];
+
+    if (!job || !step)
+        return true;
+    snprintf(mine, sizeof mine, "%s.%s:", job, step);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *text = getenv(names[i]);
+        if (text && starts_with(text, mine) &&
+            !hand_over(names[i], text + strlen(mine)))
+            return false;
+    }
+    return true;
+}
+
+/*
  * Each rank may run on all processors that this process may. Without a word
  * from the user each would start a thread for every one of them.
  */
@@ -77,15 +113,17 @@ static bool share_threads(int size)
         count = CPU_COUNT_S(bytes, mask);
     CPU_FREE(mask);
     snprintf(text, sizeof text, "%d", count / size > 1 ? count / size : 1);
-    return setenv("OMP_NUM_THREADS", text, 0) == 0;
+    return getenv("OMP_NUM_THREADS") ||
+           (setenv("OMP_NUM_THREADS", text, 1) == 0 &&
+            hand_over("ACCEL_OMP_NUM_THREADS", text));
 }
 
 bool env_prepare(const struct launch_options *options)
 {
-    bool done = forget_identity() && share_threads(options->size);
+    bool done = pass_on() && forget_identity() && share_threads(options->size);
 
     if (done && options->spec)
-        done = setenv("ACCEL_SPEC", options->spec, 1) == 0;
+        done = hand_over("ACCEL_SPEC", options->spec);
     if (!done)
         fprintf(stderr, "accel: launch: no memory for the environment\n");
     return done;

@@ -71,6 +71,15 @@ ACCEL_API accel_status_t accel_settings_find(const accel_settings_t *settings,
                                              const char *name,
                                              accel_setting_t *out);
 
+/*
+ * What was passed over: a sentence for people on each variable that the Slurm
+ * plugin or accel launch had set for another job or step and that was
+ * inherited, such as "ACCEL_SPEC=7.0:fp16 is of step 7.0, and this is job 8".
+ * NULL when there is none of that index. Lives as long as `settings`. Local.
+ */
+ACCEL_API const char *accel_settings_ignored(const accel_settings_t *settings,
+                                             size_t index);
+
 /* "default", "site file", ...: for people. Static. */
 ACCEL_API const char *accel_origin_name(accel_origin_t origin);
 

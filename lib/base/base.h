@@ -81,6 +81,12 @@ double ax_settings_num(const accel_settings_t *s, const char *name);
  * are wrong. */
 accel_status_t ax_settings_defaults(accel_settings_t **out);
 
+/*
+ * A variable that the plugin or the launcher hands over (spec.h), without the
+ * owner in front; NULL when it is not set, or is another job's or step's.
+ */
+const char *ax_handed(const char *name);
+
 /* A hash of all values that must be alike on all ranks. */
 uint64_t ax_settings_hash(const accel_settings_t *s);
 

@@ -39,6 +39,9 @@ tests_unit_test_options_LDADD = $(unit_ldadd)
 unit_tests += tests/unit/test_settings
 tests_unit_test_settings_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_settings_LDADD = $(unit_ldadd)
+unit_tests += tests/unit/test_handed
+tests_unit_test_handed_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_handed_LDADD = $(unit_ldadd)
 
 unit_tests += tests/unit/test_dtype
 tests_unit_test_dtype_SOURCES = tests/unit/test_dtype.c tests/unit/noise.h

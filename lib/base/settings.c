@@ -86,8 +86,9 @@ static accel_status_t read_all(accel_settings_t *s, const char *spec)
         (st = ax_settings_site_file(s)) != ACCEL_OK ||
         (st = ax_settings_user_file(s)) != ACCEL_OK ||
         (st = ax_settings_environment(s)) != ACCEL_OK ||
+        (st = ax_settings_ignored(s)) != ACCEL_OK ||
         (st = from_spec(s, ACCEL_ORIGIN_SPEC, AX_SPEC_ENV,
-                        getenv(AX_SPEC_ENV))) != ACCEL_OK)
+                        ax_handed(AX_SPEC_ENV))) != ACCEL_OK)
         return st;
     return from_spec(s, ACCEL_ORIGIN_CODE, "options.spec", spec);
 }
@@ -143,6 +144,8 @@ void accel_settings_free(accel_settings_t *settings)
         free(settings->entries[i].text);
         free(settings->entries[i].source);
     }
+    for (size_t i = 0; i < AX_ARRAY_SIZE(settings->ignored); i++)
+        free(settings->ignored[i]);
     free(settings);
 }
 
@@ -188,6 +191,14 @@ accel_status_t accel_settings_find(const accel_settings_t *settings,
                              out);
 }
 
+const char *accel_settings_ignored(const accel_settings_t *settings,
+                                   size_t index)
+{
+    if (!settings || index >= AX_ARRAY_SIZE(settings->ignored))
+        return NULL;
+    return settings->ignored[index];
+}
+
 static const struct ax_entry *must_find(const accel_settings_t *s,
                                         const char *name)
 {
@@ -220,7 +231,7 @@ double ax_settings_num(const accel_settings_t *s, const char *name)
 static uint64_t hash_entry(const struct ax_entry *e, uint64_t seed)
 {
     seed = ax_hash(e->key->name, strlen(e->key->name) + 1, seed);
-    if (e->key->kind == AX_KIND_INT)
+    if (e->key->kind == AX_KIND_INT || e->key->kind == AX_KIND_AUTO)
         return ax_hash(&e->value.integer, sizeof e->value.integer, seed);
     if (e->key->kind == AX_KIND_NUM)
         return ax_hash(&e->value.number, sizeof e->value.number, seed);

@@ -73,6 +73,55 @@ static accel_status_t refuse_slips(const accel_settings_t *s)
     return ACCEL_OK;
 }
 
+static ax_owner_t me(void)
+{
+    return ax_spec_me(getenv("SLURM_JOB_ID"), getenv("SLURM_STEP_ID"));
+}
+
+const char *ax_handed(const char *name)
+{
+    ax_owner_t owner, mine = me();
+    const char *text = getenv(name);
+    const char *value = ax_spec_owner(text, &owner);
+
+    if (!value)
+        return text;
+    return ax_spec_is_for(&owner, &mine) ? value : NULL;
+}
+
+static void name_owner(const ax_owner_t *owner, char *out, size_t room)
+{
+    if (owner->job == 0)
+        snprintf(out, room, "no job");
+    else if (owner->step == AX_STEP_ANY)
+        snprintf(out, room, "job %u", owner->job);
+    else
+        snprintf(out, room, "step %u.%u", owner->job, owner->step);
+}
+
+accel_status_t ax_settings_ignored(accel_settings_t *s)
+{
+    static const char *const names[] = {AX_SPEC_ENV, AX_END_ENV};
+    ax_owner_t mine = me(), owner;
+    char whose[40], here[40];
+
+    _Static_assert(AX_ARRAY_SIZE(names) == AX_ARRAY_SIZE(s->ignored), "all");
+    for (size_t i = 0, n = 0; i < AX_ARRAY_SIZE(names); i++) {
+        const char *text = getenv(names[i]);
+        if (!ax_spec_owner(text, &owner) || ax_spec_is_for(&owner, &mine))
+            continue;
+        name_owner(&owner, whose, sizeof whose);
+        name_owner(&mine, here, sizeof here);
+        if (asprintf(&s->ignored[n], "%s=%s is of %s, and this is %s", names[i],
+                     text, whose, here) < 0) {
+            s->ignored[n] = NULL;
+            return ax_fail(ACCEL_ERR_NOMEM, "settings: out of memory");
+        }
+        ax_log(AX_LOG_INFO, "settings: %s: ignored", s->ignored[n++]);
+    }
+    return ACCEL_OK;
+}
+
 /* An empty variable is as good as none: so it is switched off in a script. */
 accel_status_t ax_settings_environment(accel_settings_t *s)
 {

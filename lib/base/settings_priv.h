@@ -16,6 +16,7 @@ struct ax_entry {
 };
 
 struct accel_settings {
+    char *ignored[2]; /* texts of accel_settings_ignored() */
     size_t count;
     struct ax_entry entries[];
 };
@@ -35,6 +36,9 @@ bool ax_settings_set(void *arg, const ax_key_t *key, const char *text,
  */
 
 accel_status_t ax_settings_environment(accel_settings_t *s);
+
+/* Notes which values are another job's. */
+accel_status_t ax_settings_ignored(accel_settings_t *s);
 
 /* ---- settings_file.c: accel.conf; ACCEL_ERR_ARG says file and line --------
  */

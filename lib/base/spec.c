@@ -72,6 +72,15 @@ static const ax_key_t table[] = {
      .values = "none HUP INT QUIT ALRM TERM URG USR2 XCPU",
      .why = "USR1 is not possible: NCCL takes it",
      .help = "signal that asks for a checkpoint and an end, beside TERM"},
+    {.name = "margin",
+     .kind = AX_KIND_AUTO,
+     .alike = true,
+     .fallback = "auto",
+     .values = "auto, or a whole number of seconds from 0 to 2147483647",
+     .min = 0,
+     .max = INT32_MAX,
+     .help = "seconds kept free before the time limit, beside the longest "
+             "step and save"},
     {.name = "timeout",
      .kind = AX_KIND_INT,
      .alike = true,
@@ -314,6 +323,11 @@ static bool read_value(const ax_key_t *key, const char *value, ax_value_t *out)
         return *value != '\0';
     case AX_KIND_LETTERS:
         return in_list("auto none", value, strlen(value)) || is_letters(value);
+    case AX_KIND_AUTO:
+        out->integer = UINT64_MAX;
+        return strcmp(value, "auto") == 0 ||
+               (read_integer(value, &out->integer) &&
+                out->integer >= key->min && out->integer <= key->max);
     case AX_KIND_SIGNAL:
         return read_signal(value, out);
     }
@@ -366,7 +380,8 @@ static void want_value(const ax_key_t *key, char *error, size_t room)
     static const char *const kinds[] = {
         [AX_KIND_WORD] = "WORD",    [AX_KIND_INT] = "NUMBER",
         [AX_KIND_NUM] = "NUMBER",   [AX_KIND_TEXT] = "PATH",
-        [AX_KIND_LETTERS] = "WORD", [AX_KIND_SIGNAL] = "SIGNAL"};
+        [AX_KIND_LETTERS] = "WORD", [AX_KIND_AUTO] = "NUMBER",
+        [AX_KIND_SIGNAL] = "SIGNAL"};
     bool list = key->kind == AX_KIND_WORD || key->kind == AX_KIND_SIGNAL;
 
     snprintf(error, room, "%s needs a value (%s=%s)%s%s", key->name, key->name,
@@ -432,6 +447,61 @@ bool ax_spec_parse(const char *spec, ax_spec_set_fn set, void *arg, char *error,
             return false;
     }
     return true;
+}
+
+/* ---- whose a value is -----------------------------------------------------
+ */
+
+/* Slurm's numbers are of 32 bits. NULL: `s` begins with none. */
+static const char *read_id(const char *s, uint32_t *out)
+{
+    uint32_t value = 0;
+    size_t n = digits(s);
+
+    for (size_t i = 0; i < n; i++)
+        if (__builtin_mul_overflow(value, 10u, &value) ||
+            __builtin_add_overflow(value, (uint32_t)(s[i] - '0'), &value))
+            return NULL;
+    *out = value;
+    return n ? s + n : NULL;
+}
+
+const char *ax_spec_owner(const char *text, ax_owner_t *owner)
+{
+    const char *s = text ? read_id(text, &owner->job) : NULL;
+
+    owner->step = AX_STEP_ANY;
+    if (s && *s == '.')
+        s = read_id(s + 1, &owner->step);
+    return s && *s == ':' ? s + 1 : NULL;
+}
+
+bool ax_spec_is_for(const ax_owner_t *owner, const ax_owner_t *me)
+{
+    return owner->job == me->job &&
+           (owner->step == AX_STEP_ANY || owner->step == me->step);
+}
+
+ax_owner_t ax_spec_me(const char *job, const char *step)
+{
+    ax_owner_t me = {0, AX_STEP_ANY};
+
+    if (!job || !read_id(job, &me.job))
+        me.job = 0;
+    if (!me.job || !step || !read_id(step, &me.step))
+        me.step = AX_STEP_ANY;
+    return me;
+}
+
+bool ax_spec_mark(const ax_owner_t *owner, const char *value, char *out,
+                  size_t room)
+{
+    int n =
+        owner->step == AX_STEP_ANY
+            ? snprintf(out, room, "%u:%s", owner->job, value)
+            : snprintf(out, room, "%u.%u:%s", owner->job, owner->step, value);
+
+    return n > 0 && (size_t)n < room;
 }
 
 void ax_spec_help(FILE *out)

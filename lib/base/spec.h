@@ -21,7 +21,8 @@
 
 #define AX_SPEC_MAX 4096  /* bytes of a SPEC, its NUL included */
 #define AX_SPEC_ERROR 512 /* bytes that hold any error text, NUL included */
-#define AX_SPEC_ENV "ACCEL_SPEC" /* how the SPEC reaches the tasks */
+#define AX_SPEC_ENV "ACCEL_SPEC"    /* how the SPEC reaches the tasks, */
+#define AX_END_ENV "ACCEL_END_TIME" /* and when their time is over */
 
 typedef enum ax_kind {
     AX_KIND_WORD = 0, /* one of `values` */
@@ -29,6 +30,7 @@ typedef enum ax_kind {
     AX_KIND_NUM,      /* a decimal number: 0, or from 1e-300 to 1e300 */
     AX_KIND_TEXT,     /* anything but the empty text: a path */
     AX_KIND_LETTERS,  /* auto, none, or small letters from a on */
+    AX_KIND_AUTO,     /* auto, or a whole number in [min, max] */
     AX_KIND_SIGNAL    /* one of `values`; SIG in front and case do not matter */
 } ax_kind_t;
 
@@ -38,7 +40,7 @@ typedef struct ax_key {
     bool alike;           /* must be the same on all ranks */
     const char *fallback; /* the value when nobody sets it */
     const char *values;   /* WORD, SIGNAL: the list; else words for people */
-    uint64_t min, max;    /* INT */
+    uint64_t min, max;    /* INT, AUTO */
     const char *why;      /* appended to errors; NULL: nothing to add */
     const char *help;     /* one line */
 } ax_key_t;
@@ -46,7 +48,8 @@ typedef struct ax_key {
 /* A value as it is used. */
 typedef struct ax_value {
     const char *text; /* the one spelling that is kept, such as "USR2" */
-    uint64_t integer; /* INT; SIGNAL: its number, 0 for "none" */
+    uint64_t integer; /* INT; AUTO: UINT64_MAX for "auto"; SIGNAL: its number,
+                         0 for "none" */
     double number;    /* NUM, INT */
 } ax_value_t;
 
@@ -86,6 +89,33 @@ bool ax_spec_parse(const char *spec, ax_spec_set_fn set, void *arg, char *error,
 
 /* Is it NULL, "" or "(null)"? */
 bool ax_spec_is_empty(const char *spec);
+
+/*
+ * What plugin and launcher put into the environment is inherited by whatever
+ * is started there, follow-up jobs among them; so it begins with whose it is:
+ * "7.0:VALUE" is for step 0 of job 7, "7:VALUE" for all of job 7, "0:VALUE"
+ * for what runs in no job. A text that begins otherwise is the user's own.
+ */
+#define AX_STEP_ANY UINT32_MAX
+
+typedef struct ax_owner {
+    uint32_t job;  /* 0: none */
+    uint32_t step; /* AX_STEP_ANY: all of the job */
+} ax_owner_t;
+
+/* Where the value begins, behind its owner; NULL: it names none. */
+const char *ax_spec_owner(const char *text, ax_owner_t *owner);
+
+/* Is a value of this owner one for `me`? */
+bool ax_spec_is_for(const ax_owner_t *owner, const ax_owner_t *me);
+
+/* Who `me` is, by what Slurm put into the environment: the texts of
+ * SLURM_JOB_ID and SLURM_STEP_ID, which may be NULL. */
+ax_owner_t ax_spec_me(const char *job, const char *step);
+
+/* Writes "7.0:VALUE"; false: no room. */
+bool ax_spec_mark(const ax_owner_t *owner, const char *value, char *out,
+                  size_t room);
 
 /* What --accel=help prints: how a SPEC is written, and each setting. */
 void ax_spec_help(FILE *out);

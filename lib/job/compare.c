@@ -118,7 +118,7 @@ static bool same_value(const ax_key_t *key, const char *a, const char *b)
     if (!ax_spec_value(key, a, &x, error, sizeof error) ||
         !ax_spec_value(key, b, &y, error, sizeof error))
         return false;
-    if (key->kind == AX_KIND_INT)
+    if (key->kind == AX_KIND_INT || key->kind == AX_KIND_AUTO)
         return x.integer == y.integer;
     if (key->kind == AX_KIND_NUM)
         return !(x.number < y.number) && !(x.number > y.number);

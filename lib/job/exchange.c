@@ -55,7 +55,7 @@ static void describe(const accel_job_t *job, ax_record_t *record,
     *record = (ax_record_t){.rank = job->rank,
                             .size = job->size,
                             .settings = ax_settings_hash(job->settings),
-                            .spec = getenv(AX_SPEC_ENV) != NULL,
+                            .spec = ax_handed(AX_SPEC_ENV) != NULL,
                             .version = ACCEL_VERSION,
                             .summary = summary,
                             .cut = !whole};

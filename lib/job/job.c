@@ -1,11 +1,15 @@
 /* The job: choose who tells us rank and size, and remember the answer. */
+#include "base/spec.h"
 #include "job_priv.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+#define SECOND INT64_C(1000000000)
 
 /* The launcher knows one rank for this process, so one job at a time; jobs
  * over the caller's own hook are not counted. */
@@ -171,26 +175,54 @@ const char *ax_job_who(const accel_job_t *job, int rank, char *buffer,
     return buffer;
 }
 
-static int64_t seconds_from(const char *name)
+/* Moves *text behind a whole number; false: there is none. */
+static bool take_seconds(const char **text, int64_t *out)
 {
-    const char *text = getenv(name);
-    int64_t value = 0;
+    const char *s = *text;
 
-    if (!text || !*text)
-        return 0;
-    for (; *text; text++) {
-        if (*text < '0' || *text > '9' ||
-            __builtin_mul_overflow(value, 10, &value) ||
-            __builtin_add_overflow(value, *text - '0', &value))
-            return 0;
-    }
-    return value;
+    *out = 0;
+    if (!s || *s < '0' || *s > '9')
+        return false;
+    for (; *s >= '0' && *s <= '9'; s++)
+        if (__builtin_mul_overflow(*out, 10, out) ||
+            __builtin_add_overflow(*out, *s - '0', out))
+            return false;
+    *text = s;
+    return *out < INT64_MAX / SECOND;
 }
 
-int64_t ax_job_end_time(void)
+static bool seconds_from(const char *name, int64_t *out)
 {
-    /* Slurm sets its own from 23.02 on; the plugin asks on older ones. */
-    int64_t end = seconds_from("ACCEL_END_TIME");
+    const char *text = getenv(name);
 
-    return end ? end : seconds_from("SLURM_JOB_END_TIME");
+    return take_seconds(&text, out) && *text == '\0';
+}
+
+/* "7.0:END/WHOLE" */
+static bool limit_of_plugin(ax_time_limit_t *out)
+{
+    const char *text = ax_handed(AX_END_ENV);
+    int64_t end, whole;
+
+    if (!take_seconds(&text, &end) || *text++ != '/' ||
+        !take_seconds(&text, &whole) || *text)
+        return false;
+    *out =
+        (ax_time_limit_t){end * SECOND - (int64_t)ax_now_ns(), whole * SECOND};
+    return true;
+}
+
+bool ax_job_time_limit(ax_time_limit_t *out)
+{
+    int64_t begin, end;
+
+    if (limit_of_plugin(out))
+        return true;
+    if (!seconds_from("SLURM_JOB_END_TIME", &end) || end == 0)
+        return false;
+    int64_t left = end - (int64_t)time(NULL);
+    bool whole = seconds_from("SLURM_JOB_START_TIME", &begin) && begin < end;
+    *out =
+        (ax_time_limit_t){left * SECOND, (whole ? end - begin : left) * SECOND};
+    return true;
 }

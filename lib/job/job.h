@@ -46,7 +46,17 @@ const void *ax_job_mpi_comm(const accel_job_t *job);
 const char *ax_job_who(const accel_job_t *job, int rank, char *buffer,
                        size_t bytes);
 
-/* Unix time at which the job ends, as the plugin or Slurm says; 0: unknown. */
-int64_t ax_job_end_time(void);
+/*
+ * The time limit of this step, or of the job: what is left of it now, and the
+ * whole. The plugin hands over what the controller said, as a time of this
+ * node's monotonic clock. Without it Slurm's own variable is held against the
+ * wall clock, which may be wrong on some node. False: not known.
+ */
+typedef struct ax_time_limit {
+    int64_t left_ns;
+    int64_t whole_ns;
+} ax_time_limit_t;
+
+bool ax_job_time_limit(ax_time_limit_t *out);
 
 #endif

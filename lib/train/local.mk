@@ -18,6 +18,7 @@ lib_libaccel_core_la_SOURCES += \
 	lib/train/step.c \
 	lib/train/state.c \
 	lib/train/restore.c \
+	lib/train/deadline.c \
 	lib/train/stop.c
 
 unit_tests += \

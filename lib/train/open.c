@@ -76,7 +76,9 @@ static accel_status_t join(accel_t *accel, const accel_oob_t *oob)
     if (st == ACCEL_OK)
         st = ax_stop_open((int)ax_settings_int(s, "signal"));
     /* A rank that cannot go on takes the others with it, now. */
-    return ax_comm_agree(accel->comm, st);
+    if ((st = ax_comm_agree(accel->comm, st)) != ACCEL_OK)
+        return st;
+    return ax_deadline_open(accel);
 }
 
 accel_status_t accel_open(const accel_options_t *options, accel_t **out)

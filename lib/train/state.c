@@ -473,7 +473,7 @@ accel_status_t accel_save_state(accel_t *accel, const char *dir)
     st = save(accel, dir, &parts, loads, &n);
     if (st == ACCEL_OK)
         note_saved(accel, dir);
-    ax_stop_saved(ax_now_ns() - begun);
+    ax_deadline_saved(ax_now_ns() - begun);
 out:
     ax_comm_where(accel->comm, AX_IN_NOWHERE);
     ax_loads_free(accel, loads);

@@ -216,12 +216,13 @@ static void take_stop(accel_t *accel, int wanted)
     accel->stop = true;
     if (!accel_is_main(accel))
         return;
-    if (wanted == AX_STOP_TIME)
+    if (wanted == AX_STOP_TIME) {
+        char why[256];
+        ax_deadline_describe(why, sizeof why);
         ax_log(AX_LOG_WARN,
-               "step: the job's end is near; stopping after "
-               "step %llu",
-               (unsigned long long)accel->steps + 1);
-    else
+               "step: the time limit is near; stopping after step %llu (%s)",
+               (unsigned long long)accel->steps + 1, why);
+    } else
         ax_log(AX_LOG_WARN,
                "step: a rank got signal %d (%s); stopping "
                "after step %llu",
@@ -250,6 +251,8 @@ static accel_status_t decide(accel_t *accel, ax_where_t where)
     ax_comm_where(accel->comm, AX_IN_NOWHERE);
     if (st != ACCEL_OK || (st = check_alike(accel, fields)) != ACCEL_OK)
         return st;
+    if ((int)fields[STOP] == AX_STOP_NEVER)
+        return ax_deadline_refuse();
     accel->verdict = (ax_verdict_t){.known = true,
                                     .finite = fields[BAD] == 0,
                                     .norm = fields[NORM],

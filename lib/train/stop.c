@@ -10,10 +10,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <time.h>
-
-/* Seconds kept free at the end of the job, beside a step and a save. */
-#define MARGIN_S 90
 
 typedef struct caught {
     int signal;            /* 0: none */
@@ -23,10 +19,6 @@ typedef struct caught {
 
 static struct {
     caught_t caught[2];
-    int64_t end; /* Unix time, 0: unknown */
-    uint64_t last_ns;
-    uint64_t longest_step_ns;
-    uint64_t save_ns;
 } stop;
 
 static atomic_int signalled;
@@ -105,7 +97,6 @@ accel_status_t ax_stop_open(int signal)
 
     memset(&stop, 0, sizeof stop);
     atomic_store(&signalled, 0);
-    stop.end = ax_job_end_time();
     if (signal == 0)
         return ACCEL_OK;
     st = install(&stop.caught[0], SIGTERM);
@@ -133,34 +124,10 @@ void ax_stop_set_patience(uint64_t ns)
     atomic_store(&patience_ns, (long long)ns);
 }
 
-/* Another step and a save must fit before the end. */
-static bool end_is_near(uint64_t now_ns)
-{
-    const uint64_t second = 1000000000;
-
-    /* One long evaluation, or the first batch, is forgotten in time. */
-    stop.longest_step_ns -= stop.longest_step_ns / 64;
-    if (stop.last_ns && now_ns - stop.last_ns > stop.longest_step_ns)
-        stop.longest_step_ns = now_ns - stop.last_ns;
-    stop.last_ns = now_ns;
-    if (stop.end == 0)
-        return false;
-    uint64_t need = (stop.longest_step_ns + stop.save_ns) / second;
-    return time(NULL) + MARGIN_S + (int64_t)need >= stop.end;
-}
-
 int ax_stop_wanted(void)
 {
-    bool near = end_is_near(ax_now_ns());
+    int time = ax_deadline_wanted(ax_now_ns());
     int signal = atomic_load_explicit(&signalled, memory_order_relaxed);
 
-    if (signal)
-        return signal;
-    return near ? AX_STOP_TIME : 0;
-}
-
-void ax_stop_saved(uint64_t ns)
-{
-    stop.save_ns = ns;
-    stop.last_ns = 0; /* the pause is no part of a step */
+    return signal ? signal : time;
 }

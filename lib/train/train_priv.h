@@ -258,13 +258,30 @@ void ax_stop_close(void);
 #define AX_STOP_PATIENCE_NS 10000000000LL
 void ax_stop_set_patience(uint64_t ns);
 
-#define AX_STOP_TIME 1000 /* larger than any signal */
+/* Both larger than any signal. */
+#define AX_STOP_TIME 1000  /* the time limit is near */
+#define AX_STOP_NEVER 1001 /* and would be in each further start */
 
-/* Whether this rank was told to stop: the number of the signal, AX_STOP_TIME
- * when the job's end is near, else 0. Called once a step. */
+/* Whether this rank was told to stop: the number of the signal, AX_STOP_TIME,
+ * AX_STOP_NEVER, else 0. Called once a step. */
 int ax_stop_wanted(void);
 
-/* How long a save took: the margin before the end has to cover one more. */
-void ax_stop_saved(uint64_t ns);
+/* ---- deadline.c: the time limit ------------------------------------------ */
+
+/* Settles what is left, the same for all ranks; ACCEL_ERR_ARG when the margin
+ * leaves nothing. Collective. */
+accel_status_t ax_deadline_open(accel_t *accel);
+
+/* At the end of a step: AX_STOP_TIME, AX_STOP_NEVER or 0. */
+int ax_deadline_wanted(uint64_t now_ns);
+
+/* The error of AX_STOP_NEVER, in numbers. */
+accel_status_t ax_deadline_refuse(void);
+
+/* How long a save took: what is kept free has to cover one more. */
+void ax_deadline_saved(uint64_t ns);
+
+/* What is left of what, and what is kept free for what, for texts. */
+void ax_deadline_describe(char *out, size_t room);
 
 #endif

@@ -17,18 +17,20 @@ setup() {
     # A task's variables that are ours, one line a task.
     cat >mine <<'END'
 #!/bin/sh
-echo "task$SLURM_PROCID spec=${ACCEL_SPEC-unset} mpi=${SLURM_MPI_TYPE-unset}" \
+spec=${ACCEL_SPEC-unset} spec=${spec#"$SLURM_JOB_ID.$SLURM_STEP_ID:"}
+echo "task$SLURM_PROCID spec=${spec#"$SLURM_JOB_ID:"} mpi=${SLURM_MPI_TYPE-unset}" \
     "pmix=${PMIX_NAMESPACE+set} omp=${OMP_NUM_THREADS-unset}" \
-    "end=${ACCEL_END_TIME+set} sent=${SLURM_ACCEL_END_TIME-}"
+    "end=${ACCEL_END_TIME+set}" \
+    "sent=${SLURM_ACCEL_TIME_LIMIT-}${SLURM_ACCEL_MPI-}"
 END
     chmod +x mine
 }
 
 @test "every task gets the SPEC, PMIx, threads and the job's end" {
-    run "$with" -N 3 srun -N3 -n3 --accel=fp16,clip=1 ./mine
+    run "$with" -N 3 srun -t 5 -N3 -n3 --accel=fp16,clip=1 ./mine
     [ "$status" -eq 0 ]
     for i in 0 1 2; do
-        grep -qE "^task$i spec=fp16,clip=1 mpi=pmix pmix=set omp=[1-9][0-9]* \
+        grep -qE "^task$i spec=fp16,clip=1 mpi=unset pmix=set omp=[1-9][0-9]* \
 end=set sent=\$" <<<"$output"
     done
 }
@@ -36,7 +38,7 @@ end=set sent=\$" <<<"$output"
 @test "--accel alone means the site's defaults" {
     run "$with" -N 1 sh -c 'srun --accel ./mine; srun --accel= ./mine'
     [ "$status" -eq 0 ]
-    [ "$(grep -c "^task0 spec= mpi=pmix pmix=set" <<<"$output")" -eq 2 ]
+    [ "$(grep -c "^task0 spec= mpi=unset pmix=set" <<<"$output")" -eq 2 ]
 }
 
 @test "the user's choice of MPI wins, in an option or a variable" {
@@ -52,10 +54,10 @@ end=set sent=\$" <<<"$output"
 }
 
 @test "other limits on what a job inherits do not lose the SPEC" {
-    run "$with" -N 1 sh -c "srun --export=NONE --accel=fp16 $PWD/mine
-        srun --export=HOME --accel=fp16 $PWD/mine"
+    run "$with" -N 1 sh -c "srun -t 5 --export=NONE --accel=fp16 $PWD/mine
+        srun -t 5 --export=HOME --accel=fp16 $PWD/mine"
     [ "$status" -eq 0 ]
-    [ "$(grep -c "spec=fp16 mpi=pmix pmix=set .*end=set" <<<"$output")" -eq 2 ]
+    [ "$(grep -c "spec=fp16 mpi=unset pmix=set .*end=set" <<<"$output")" -eq 2 ]
 }
 
 # The names of all variables of a task, and the values of those that do not
@@ -91,7 +93,8 @@ task_variables() {
 #!/bin/sh
 #SBATCH --accel=bf16
 #SBATCH -N2
-echo batch ${ACCEL_SPEC-unset} ${OMP_NUM_THREADS-unset}
+spec=${ACCEL_SPEC-unset}
+echo batch ${spec#$SLURM_JOB_ID:} ${OMP_NUM_THREADS-unset}
 srun -N2 ./mine | sed 's/^/plain /'
 srun -N2 --accel=fp16 ./mine | sed 's/^/fp16 /'
 srun -N2 --accel ./mine | sed 's/^/alone /'
@@ -102,15 +105,15 @@ END
     run "$with" -N 2 sh -c 'sbatch -W -o out job.sh; cat out'
     [ "$status" -eq 0 ]
     grep -qx "batch bf16 unset" <<<"$output"
-    [ "$(grep -c "^plain task. spec=bf16 mpi=pmix pmix=set" \
+    [ "$(grep -c "^plain task. spec=bf16 mpi=unset pmix=set" \
         <<<"$output")" -eq 2 ]
-    [ "$(grep -c "^fp16 task. spec=fp16 mpi=pmix pmix=set" \
+    [ "$(grep -c "^fp16 task. spec=fp16 mpi=unset pmix=set" \
         <<<"$output")" -eq 2 ]
-    [ "$(grep -c "^alone task. spec= mpi=pmix pmix=set" \
+    [ "$(grep -c "^alone task. spec= mpi=unset pmix=set" \
         <<<"$output")" -eq 2 ]
     [ "$(grep -cE "^off task. spec=unset mpi=unset pmix= omp=unset end= sent=$" \
         <<<"$output")" -eq 2 ]
-    grep -q "^nested task0 spec=bf16 mpi=pmix pmix=set" <<<"$output"
+    grep -q "^nested task0 spec=bf16 mpi=unset pmix=set" <<<"$output"
     # What Slurm itself hands from the outer step to the inner one stays.
     grep -q "^nooff task0 spec=unset .*end= " <<<"$output"
 }
@@ -121,8 +124,8 @@ END
         salloc -N2 --accel srun -N2 ./mine'
     [ "$status" -eq 0 ]
     grep -q "^accel: salloc: --accel=fp16,,x=1: " <<<"$output"
-    [ "$(grep -c "spec=fp16 mpi=pmix pmix=set" <<<"$output")" -eq 2 ]
-    [ "$(grep -c "spec= mpi=pmix pmix=set" <<<"$output")" -eq 2 ]
+    [ "$(grep -c "spec=fp16 mpi=unset pmix=set" <<<"$output")" -eq 2 ]
+    [ "$(grep -c "spec= mpi=unset pmix=set" <<<"$output")" -eq 2 ]
 }
 
 @test "salloc's shell on a node has the SPEC, its steps PMIx" {
@@ -130,7 +133,7 @@ END
     SHELL=/bin/sh run "$with" -N 1 -C LaunchParameters=use_interactive_step \
         script -qc "salloc -n2 --accel=fp16" /dev/null <typed
     grep -q "^task0 spec=fp16 mpi=none pmix= omp=unset" <<<"$output"
-    [ "$(grep -c "^task. spec=fp16 mpi=pmix pmix=set" <<<"$output")" -eq 2 ]
+    [ "$(grep -c "^task. spec=fp16 mpi=unset pmix=set" <<<"$output")" -eq 2 ]
     [ "$(grep -c "^task. spec=unset mpi=unset pmix= " <<<"$output")" -eq 2 ]
 }
 
@@ -232,16 +235,75 @@ END
     echo "optional $plugin" >stack
     ACCEL_PLUGSTACK=$PWD/stack run "$with" -N 2 \
         sh -c 'srun -N2 --accel=fp16 ./mine; srun --accel=fp17 ./mine'
-    [ "$(grep -c "spec=fp16 mpi=pmix pmix=set" <<<"$output")" -eq 2 ]
+    [ "$(grep -c "spec=fp16 mpi=unset pmix=set" <<<"$output")" -eq 2 ]
     grep -q "no fp32 fp16 bf16" <<<"$output"
 }
 
-@test "the job's end is the one that Slurm says" {
-    run "$with" -N 1 sh -c 'salloc -t 17 --accel srun sh -c "
-        echo end \$ACCEL_END_TIME; date +now\ %s"'
+@test "the time limit is the nearer one of job and step, as Slurm says" {
+    cat >told <<'END'
+#!/bin/sh
+read -r now rest </proc/uptime
+echo "limit ${ACCEL_END_TIME#"$SLURM_JOB_ID.$SLURM_STEP_ID:"} ${now%.*}"
+END
+    chmod +x told
+    run "$with" -N 1 sh -c 'salloc -t 17 --accel sh -c "srun ./told
+        srun -t 3 ./told; srun -t 30 ./told"; srun --accel ./told'
     [ "$status" -eq 0 ]
-    end=$(sed -n 's/^end //p' <<<"$output")
-    now=$(sed -n 's/^now //p' <<<"$output")
-    [ $((end - now)) -gt 0 ]
-    [ $((end - now)) -le $((17 * 60)) ]
+    mapfile -t limits < <(sed -n 's/^limit //p' <<<"$output")
+    local i whole end now want=(1020 180 1020)
+    for i in 0 1 2; do
+        read -r end now <<<"${limits[i]}"
+        [[ $end == */${want[i]} ]]
+        [ $((${end%/*} - now)) -gt $((want[i] - 120)) ]
+        [ $((${end%/*} - now)) -le "${want[i]}" ]
+    done
+    [ "${limits[3]% *}" = "" ] # no limit at all
+}
+
+# Jobs that a task and a script with --accel submit.
+@test "a follow-up job inherits nothing" {
+    cat >next.sh <<'END'
+#!/bin/sh
+#SBATCH -t 60
+env | sed -n 's/^\(.*ACCEL_SPEC\|.*ACCEL_END_TIME\|OMP_NUM_THREADS\|.*accel_accel\|SLURM_MPI_TYPE\)=/batch &/p'
+srun ./mine
+srun accel env | grep -E 'precision|ignored'
+END
+    cat >first.sh <<'END'
+#!/bin/sh
+#SBATCH --accel=bf16
+sbatch -W -o of_script next.sh >/dev/null
+srun sh -c 'sbatch -W -o of_task next.sh >/dev/null'
+salloc -Q srun --overlap ./mine >of_salloc
+END
+    run "$with" -N 3 sh -c 'srun --accel=fp16 sh -c "sbatch -W -o of_step next.sh"
+        sbatch -W -o first first.sh'
+    cat first of_* >&2
+    [ "$status" -eq 0 ]
+    for i in step script task; do
+        # A namespace of PMIx is its step's, and the library looks at whose.
+        grep -qE '^task0 spec=unset mpi=unset pmix=(set)? omp=unset end= sent=$' \
+            of_$i
+        grep -qE '^  precision +no +default' of_$i
+        run ! grep -E '^batch|ignored' of_$i
+    done
+    grep -q '^task0 spec=unset mpi=unset pmix= omp=unset end= sent=$' of_salloc
+}
+
+# Where sbatch has no plugin to remove anything the program knows whose it is.
+@test "where the plugin is missing, what a job has inherited is ignored" {
+    : >none
+    cat >next.sh <<'END'
+#!/bin/sh
+#SBATCH -w n2
+accel env | grep -E 'precision|ignored'
+srun accel env | grep -E 'precision|ignored'
+END
+    ACCEL_PLUGSTACK=$PWD/none run "$with" -N 2 sh -c '
+        export ACCEL_SPEC=1.0:fp16 ACCEL_END_TIME=1.0:1/60
+        srun true; sbatch -W -o out next.sh; cat out'
+    [ "$status" -eq 0 ]
+    [ "$(grep -cE '^  precision +no +default' <<<"$output")" -eq 2 ]
+    [ "$(grep -c '^  ignored .*ACCEL_SPEC=1.0:fp16 is of step 1.0' \
+        <<<"$output")" -eq 2 ]
 }

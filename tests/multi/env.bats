@@ -86,6 +86,20 @@ print(d)' "$1" <<<"$output"
     grep -qE '^  seed +0 +default$' <<<"$output"
 }
 
+@test "what was inherited from another job is ignored, and told" {
+    export ACCEL_SPEC=7.0:fp16 ACCEL_END_TIME=7.0:5/60
+    run timeout 30 accel env
+    [ "$status" -eq 0 ]
+    grep -qE '^  precision +no +default' <<<"$output"
+    grep -qE '^  ignored +ACCEL_SPEC=7.0:fp16 is of step 7.0, and this is no' \
+        <<<"$output"
+    grep -qE '^  ignored +ACCEL_END_TIME=7.0:5/60 is of step 7.0' <<<"$output"
+    run timeout 30 accel env --json
+    grep -q '^ACCEL_SPEC=7.0:fp16 is of step' <<<"$(at ignored.0)"
+    ACCEL_SPEC=0:fp16 run timeout 30 accel env
+    grep -qE '^  precision +fp16 +--accel: ACCEL_SPEC' <<<"$output"
+}
+
 @test "wrong settings: said there, and the rest is told all the same" {
     run env ACCEL_ACCUMULATE=none timeout 30 accel env
     [ "$status" -eq 1 ]

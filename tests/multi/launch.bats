@@ -539,7 +539,21 @@ ends_with() {
 @test "--accel reaches the ranks, a bad one is refused first" {
     run launch -n 2 --accel fp16,accumulate=4 sh -c 'echo "$ACCEL_SPEC"'
     [ "$status" -eq 0 ]
-    [ "$(sort -u <<<"$output")" = 'fp16,accumulate=4' ]
+    [ "$(sort -u <<<"$output")" = '0:fp16,accumulate=4' ]
+    # whose it is comes first, since a rank may submit a job
+    SLURM_JOB_ID=7 run launch -n 2 --accel fp16 sh -c 'echo "$ACCEL_SPEC"'
+    [ "$(sort -u <<<"$output")" = '7:fp16' ]
+    SLURM_JOB_ID=7 run env -u OMP_NUM_THREADS timeout 30 accel launch -n 2 \
+        sh -c '[ "$ACCEL_OMP_NUM_THREADS" = "7:$OMP_NUM_THREADS" ]'
+    [ "$status" -eq 0 ]
+    # what its step was given holds for the ranks, which are in no step
+    export SLURM_JOB_ID=7 SLURM_STEP_ID=3 ACCEL_END_TIME=7.3:5/60
+    ACCEL_SPEC=7.3:bf16 run launch -n 2 sh -c \
+        'echo "$ACCEL_SPEC" "$ACCEL_END_TIME"'
+    [ "$(sort -u <<<"$output")" = '7:bf16 7:5/60' ]
+    ACCEL_SPEC=7.2:bf16 run launch -n 2 sh -c 'echo "$ACCEL_SPEC"'
+    [ "$(sort -u <<<"$output")" = '7.2:bf16' ]
+    unset SLURM_JOB_ID SLURM_STEP_ID ACCEL_END_TIME
     run launch -n 2 --accel=fp17 touch "$dir/started"
     [ "$status" -eq 2 ]
     grep -q 'fp17.*no fp32 fp16 bf16' <<<"$output"

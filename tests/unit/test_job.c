@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 /* ---- node lists -----------------------------------------------------------
  */
@@ -432,39 +433,79 @@ static void damaged_records_do_no_harm(void **state)
     assert_non_null(strstr(accel_last_error()->text, "one version"));
 }
 
-/* ---- the end of the job ---------------------------------------------------
+/* ---- the time limit -------------------------------------------------------
  */
 
+#define SECONDS(n) ((n)*INT64_C(1000000000))
+
+/* END is seconds from now: of the monotonic clock from the plugin, of the wall
+ * clock from Slurm. This is step 7.0. */
 static const struct {
-    const char *plugin, *slurm;
-    int64_t want;
-} ends[] = {
-    {NULL, NULL, 0},
-    {"1700000000", NULL, 1700000000},
-    {NULL, "1700000001", 1700000001},
-    {"5", "6", 5},
-    {"", "6", 6},
-    {"x", "6", 6},
-    {"12x", NULL, 0},
-    {"-5", NULL, 0},
-    {"99999999999999999999", NULL, 0},
+    const char *plugin;        /* a format of END */
+    int64_t slurm, slurm_from; /* 0: not set */
+    int64_t left, whole;       /* 0: not known */
+} limits[] = {
+    {NULL, 0, 0, 0, 0},
+    {"7.0:%lld/3600", 0, 0, 500, 3600},
+    {"7:%lld/3600", 0, 0, 500, 3600},
+    {NULL, 900, 0, 900, 900},
+    {NULL, 900, -100, 900, 1000},
+    {"7.0:%lld/3600", 900, 0, 500, 3600},
+    /* another job's, another step's */
+    {"6.0:%lld/3600", 900, 0, 900, 900},
+    {"6:%lld/3600", 0, 0, 0, 0},
+    {"7.1:%lld/3600", 900, 0, 900, 900},
+    /* nobody's, or none */
+    {"%lld", 900, 0, 900, 900},
+    {"7.0:%lld", 900, 0, 900, 900},
+    {"7.0:%lld/", 900, 0, 900, 900},
+    {"7.0:%lld/3600x", 900, 0, 900, 900},
+    {"7.0:-%lld/3600", 0, 0, 0, 0},
+    {"7.0:99999999999999999999/3600", 0, 0, 0, 0},
+    {"7.0:9999999999999/3600", 0, 0, 0, 0},
+    {"", 900, 0, 900, 900},
 };
 
-static void the_end_of_the_job_is_read(void **state)
+static void the_time_limit_is_read(void **state)
 {
+    static const char *const names[] = {"ACCEL_END_TIME", "SLURM_JOB_END_TIME",
+                                        "SLURM_JOB_START_TIME", "SLURM_JOB_ID",
+                                        "SLURM_STEP_ID"};
+
     (void)state;
-    for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
-        unsetenv("ACCEL_END_TIME");
-        unsetenv("SLURM_JOB_END_TIME");
-        if (ends[i].plugin)
-            setenv("ACCEL_END_TIME", ends[i].plugin, 1);
-        if (ends[i].slurm)
-            setenv("SLURM_JOB_END_TIME", ends[i].slurm, 1);
-        if (ax_job_end_time() != ends[i].want)
-            fail_msg("case %zu: %lld", i, (long long)ax_job_end_time());
+    setenv("SLURM_JOB_ID", "7", 1);
+    setenv("SLURM_STEP_ID", "0", 1);
+    for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+        char text[64];
+        ax_time_limit_t got = {0, 0};
+        for (size_t n = 0; n < 3; n++)
+            unsetenv(names[n]);
+        if (limits[i].plugin) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+            snprintf(text, sizeof text, limits[i].plugin,
+                     (long long)(ax_now_ns() / SECONDS(1)) + 500);
+#pragma GCC diagnostic pop
+            setenv("ACCEL_END_TIME", text, 1);
+        }
+        snprintf(text, sizeof text, "%lld",
+                 (long long)time(NULL) + (long long)limits[i].slurm);
+        if (limits[i].slurm)
+            setenv("SLURM_JOB_END_TIME", text, 1);
+        snprintf(text, sizeof text, "%lld",
+                 (long long)time(NULL) + (long long)limits[i].slurm_from);
+        if (limits[i].slurm_from)
+            setenv("SLURM_JOB_START_TIME", text, 1);
+        bool known = ax_job_time_limit(&got);
+        if (known != (limits[i].whole != 0) ||
+            (known && got.whole_ns != SECONDS(limits[i].whole)) ||
+            got.left_ns > SECONDS(limits[i].left) ||
+            (known && got.left_ns < SECONDS(limits[i].left - 60)))
+            fail_msg("case %zu: %d, %lld of %lld", i, known,
+                     (long long)got.left_ns, (long long)got.whole_ns);
     }
-    unsetenv("ACCEL_END_TIME");
-    unsetenv("SLURM_JOB_END_TIME");
+    for (size_t n = 0; n < ARRAY_SIZE(names); n++)
+        unsetenv(names[n]);
 }
 
 int main(void)
@@ -480,7 +521,7 @@ int main(void)
         cmocka_unit_test(records_come_back),
         cmocka_unit_test(long_texts_are_cut_but_fit),
         cmocka_unit_test(damaged_records_do_no_harm),
-        cmocka_unit_test(the_end_of_the_job_is_read),
+        cmocka_unit_test(the_time_limit_is_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

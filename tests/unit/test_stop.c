@@ -16,8 +16,8 @@ int clock_gettime(clockid_t id, struct timespec *now)
 {
     int rc = (int)syscall(SYS_clock_gettime, id, now);
 
-    if (rc == 0 && id == CLOCK_MONOTONIC)
-        now->tv_sec += steps_ahead;
+    if (rc == 0)
+        now->tv_sec += id == CLOCK_MONOTONIC ? steps_ahead : wall_ahead;
     return rc;
 }
 
@@ -25,8 +25,7 @@ time_t time(time_t *out)
 {
     struct timespec now;
 
-    syscall(SYS_clock_gettime, CLOCK_REALTIME, &now);
-    now.tv_sec += wall_ahead;
+    clock_gettime(CLOCK_REALTIME, &now);
     if (out)
         *out = now.tv_sec;
     return now.tv_sec;
@@ -224,13 +223,75 @@ static void a_signal_that_comes_again_is_the_programs(void **state)
     signal(SIGTERM, SIG_DFL);
 }
 
-/* The end of the job, as the plugin and Slurm hand it over. */
-static void the_end_of_the_job_stops(void **state)
+/* ---- the time limit ------------------------------------------------------ */
+
+static void set_limit(int64_t left, int64_t whole)
+{
+    struct timespec now;
+    char text[64];
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    snprintf(text, sizeof text, "7.0:%lld/%lld",
+             (long long)now.tv_sec + (long long)left, (long long)whole);
+    setenv("ACCEL_END_TIME", text, 1);
+    setenv("SLURM_JOB_ID", "7", 1);
+    setenv("SLURM_STEP_ID", "0", 1);
+}
+
+static void clear_limit(void)
+{
+    unsetenv("ACCEL_END_TIME");
+    unsetenv("SLURM_JOB_END_TIME");
+    unsetenv("SLURM_JOB_ID");
+    unsetenv("SLURM_STEP_ID");
+    steps_ahead = wall_ahead = 0;
+}
+
+/* One step `after` seconds from the start, of which `left` were left. */
+static void the_limit_stops(void **state)
 {
     static const struct {
-        int64_t seconds; /* from now; 0: not known */
+        int64_t left, whole;
+        const char *spec;
+        int64_t after;
         bool stops;
-    } cases[] = {{0, false}, {7200, false}, {60, true}, {-5, true}};
+    } cases[] = {
+        {7200, 72000, "no", 0, false},
+        {7200, 72000, "no", 7000, false},
+        {7200, 72000, "no", 7120, true},
+        /* a short job keeps a small part free, not 90 seconds */
+        {60, 60, "no", 0, false},
+        {60, 60, "no", 40, false},
+        {60, 3600, "no", 58, true},
+        {0, 3600, "no", 0, true},
+        /* as many seconds as are asked for */
+        {60, 60, "margin=30", 10, false},
+        {60, 3600, "margin=30", 40, true},
+        {60, 3600, "margin=100", 0, true},
+        {7200, 7200, "margin=0", 7190, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        rig_t rig;
+        set_limit(cases[i].left, cases[i].whole);
+        rig_open(&rig, &(rig_options_t){.spec = cases[i].spec});
+        steps_ahead = cases[i].after;
+        rig_train(&rig, 1);
+        if (accel_should_stop(rig.accel) != cases[i].stops)
+            fail_msg("case %zu", i);
+        rig_close(&rig);
+        clear_limit();
+    }
+}
+
+/* Without the plugin the end is a time of the wall clock. */
+static void the_end_that_slurm_tells_stops(void **state)
+{
+    static const struct {
+        int64_t seconds; /* from now */
+        bool stops;
+    } cases[] = {{7200, false}, {60, false}, {-5, true}};
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -239,14 +300,65 @@ static void the_end_of_the_job_stops(void **state)
         snprintf(text, sizeof text, "%lld",
                  (long long)time(NULL) + (long long)cases[i].seconds);
         setenv("SLURM_JOB_END_TIME", text, 1);
-        if (cases[i].seconds == 0)
-            unsetenv("SLURM_JOB_END_TIME");
+        snprintf(text, sizeof text, "%lld", (long long)time(NULL) - 100);
+        setenv("SLURM_JOB_START_TIME", text, 1);
         rig_open(&rig, &(rig_options_t){0});
         rig_train(&rig, 1);
         assert_int_equal(accel_should_stop(rig.accel), cases[i].stops);
         rig_close(&rig);
     }
-    unsetenv("SLURM_JOB_END_TIME");
+    unsetenv("SLURM_JOB_START_TIME");
+    clear_limit();
+}
+
+/* The wall clock may be set in mid-run: the time that is left does not
+ * change. */
+static void a_jump_of_the_wall_clock_stops_nothing(void **state)
+{
+    static const time_t jumps[] = {600, -600};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(jumps); i++) {
+        char text[32];
+        rig_t rig;
+        snprintf(text, sizeof text, "%lld", (long long)time(NULL) + 500);
+        setenv("SLURM_JOB_END_TIME", text, 1);
+        rig_open(&rig, &(rig_options_t){0});
+        wall_ahead = jumps[i];
+        rig_train(&rig, 1);
+        assert_false(accel_should_stop(rig.accel));
+        steps_ahead = 490;
+        rig_train(&rig, 1);
+        assert_true(accel_should_stop(rig.accel));
+        rig_close(&rig);
+        clear_limit();
+    }
+}
+
+/* A margin that each further start would run into is an error. */
+static void no_progress_is_an_error(void **state)
+{
+    accel_t *accel;
+    rig_t rig;
+
+    (void)state;
+    shut_out_environment();
+    set_limit(60, 60);
+    assert_int_equal(accel_open(ACCEL_OPTIONS(.spec = "margin=60"), &accel),
+                     ACCEL_ERR_ARG);
+    assert_null(accel);
+    assert_non_null(strstr(accel_last_error()->text,
+                           "the time limit is 60 s, of which margin= keeps 60"
+                           " s free"));
+    assert_non_null(strstr(accel_last_error()->text, "no start would"));
+
+    rig_open(&rig, &(rig_options_t){.spec = "margin=50"});
+    steps_ahead = 20; /* to load the state, and for the first step */
+    rig_backward(&rig, 1);
+    assert_int_equal(accel_optimizer_step(rig.optimizer), ACCEL_ERR_ARG);
+    assert_non_null(strstr(accel_last_error()->text, "no start would"));
+    rig_close(&rig);
+    clear_limit();
 }
 
 /* One step took 6400 seconds, which 44 short ones make half forgotten: with
@@ -254,18 +366,18 @@ static void the_end_of_the_job_stops(void **state)
  * second step of one. */
 static void a_long_step_is_forgotten_slowly(void **state)
 {
-    char text[32];
     rig_t rig;
 
     (void)state;
-    snprintf(text, sizeof text, "%lld", (long long)time(NULL) + 100000);
-    setenv("SLURM_JOB_END_TIME", text, 1);
+    set_limit(100000, 100000);
     rig_open(&rig, &(rig_options_t){0});
     rig_train(&rig, 1);
-    steps_ahead += 6400;
+    steps_ahead = 6400;
     for (int i = 0; i < 46; i++) {
-        if (i == 45)
-            wall_ahead = 100000 - 90 - 2400;
+        if (i == 45) { /* a pause is no part of a step */
+            steps_ahead = 100000 - 90 - 2400;
+            ax_deadline_saved(0);
+        }
         assert_false(accel_should_stop(rig.accel));
         rig_backward(&rig, 1);
         OK(accel_clip_grad_norm(rig.accel, 1, NULL));
@@ -274,8 +386,28 @@ static void a_long_step_is_forgotten_slowly(void **state)
     }
     assert_true(accel_should_stop(rig.accel));
     rig_close(&rig);
-    steps_ahead = wall_ahead = 0;
-    unsetenv("SLURM_JOB_END_TIME");
+    clear_limit();
+}
+
+/* The longest save so far must fit again. */
+static void a_long_save_is_kept_free(void **state)
+{
+    rig_t rig;
+
+    (void)state;
+    set_limit(10000, 10000);
+    rig_open(&rig, &(rig_options_t){0});
+    ax_deadline_saved(UINT64_C(1000000000000));
+    ax_deadline_saved(1);
+    steps_ahead = 10000 - 90 - 1050;
+    rig_train(&rig, 1);
+    assert_false(accel_should_stop(rig.accel));
+    ax_deadline_saved(1);
+    steps_ahead += 100;
+    rig_train(&rig, 1);
+    assert_true(accel_should_stop(rig.accel));
+    rig_close(&rig);
+    clear_limit();
 }
 
 int main(void)
@@ -288,10 +420,14 @@ int main(void)
         cmocka_unit_test(none_installs_nothing),
         cmocka_unit_test(a_signal_that_comes_again_later_ends_it),
         cmocka_unit_test(a_signal_that_comes_again_is_the_programs),
-        cmocka_unit_test(the_end_of_the_job_stops),
+        cmocka_unit_test(the_limit_stops),
+        cmocka_unit_test(the_end_that_slurm_tells_stops),
+        cmocka_unit_test(a_jump_of_the_wall_clock_stops_nothing),
+        cmocka_unit_test(no_progress_is_an_error),
         cmocka_unit_test(a_long_step_is_forgotten_slowly),
+        cmocka_unit_test(a_long_save_is_kept_free),
     };
 
-    unsetenv("ACCEL_END_TIME");
+    clear_limit();
     return cmocka_run_group_tests_name("stop", tests, NULL, NULL);
 }
