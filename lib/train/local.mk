@@ -66,6 +66,14 @@ tests_multi_mp_state_SOURCES = tests/multi/mp_state.c tests/multi/mp_rig.h
 tests_multi_mp_state_LDADD = lib/libaccel.la
 multi_tests += tests/multi/train.bats tests/multi/state.bats
 
+# Preloaded by tests: a wall clock that is wrong. An rpath makes it shared.
+check_LTLIBRARIES += tests/harness/clock.la
+tests_harness_clock_la_SOURCES = tests/harness/clock.c
+tests_harness_clock_la_LDFLAGS = -module -avoid-version -shared \
+	-rpath /nowhere
+multi_tests += tests/multi/deadline.bats
+cluster_tests += tests/cluster/endings.bats
+
 dist_man_MANS += \
 	man/accel_model.3 \
 	man/accel_state.3 \
