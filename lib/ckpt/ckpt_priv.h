@@ -76,8 +76,12 @@ bool ax_ckpt_parse_step(const char *name, uint64_t *step);
 void ax_ckpt_unique_name(const char *kind, uint64_t step, const char *tail,
                          char out[128]);
 
-/* Is `name` in `dir` a leftover of a save whose process is dead? */
+/* Is `name` in `dir` a leftover of a save whose process is dead, or of one
+ * that this process gave up? */
 bool ax_ckpt_is_stale(int dir, const char *name);
+
+/* The save of this process that made `name` is over. */
+void ax_ckpt_abandon(const char *name);
 
 /* `dir`/`name` in `out`; ACCEL_ERR_OVERFLOW when it has no room. */
 accel_status_t ax_ckpt_join(char *out, size_t room, const char *dir,
@@ -250,8 +254,17 @@ accel_status_t ax_commit_publish(const char *dir, const char *temp,
 /* The hint file and old checkpoints; problems are warnings. */
 void ax_commit_finish(const char *dir, uint64_t step, unsigned keep);
 
-/* Removes `dir`/`name` and what is in it; problems are warnings. */
+/* ---- remove.c: only what is the caller's own and a save's -----------------
+ */
+
+/* Removes what a save of this process has made or begun; problems are
+ * warnings, and the next sweep tries again. */
 void ax_commit_remove(const char *dir, const char *name);
+
+/* The same of a leftover or of an old checkpoint in `dir`, on which `parent`
+ * is open; and whether it would be tried at all. */
+void ax_remove_at(int parent, const char *dir, const char *name);
+bool ax_may_remove_at(int parent, const char *dir, const char *name);
 
 /* ---- list.c ----------------------------------------------------------------
  */
@@ -321,6 +334,14 @@ accel_status_t ax_reader_file(ax_reader_t *r, size_t file);
  * Returns the descriptor, or -1 with errno.
  */
 int ax_ckpt_openat(int dir, const char *name, int flags, uint64_t wait_ns);
+
+/*
+ * Opens a file of the checkpoint `path`, on which `dir` is open, waiting as
+ * above. ACCEL_ERR_CORRUPT when it is not there or no regular file: links are
+ * none. ACCEL_ERR_IO, with the cause, when that could not be found out.
+ */
+accel_status_t ax_ckpt_open_file(int dir, const char *path, const char *name,
+                                 uint64_t wait_ns, int *fd);
 
 /* Checksum of bytes on disk: XXH3, 64 bits. Part of the format. */
 uint64_t ax_ckpt_sum(const void *data, size_t bytes);

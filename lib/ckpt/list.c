@@ -66,16 +66,35 @@ accel_status_t ax_ckpt_read_manifest(const char *path, char **text,
 {
     char file[PATH_MAX];
     struct stat sb;
+    int fd = -1;
     accel_status_t st = ax_ckpt_join(file, sizeof file, path, "manifest");
 
     *text = NULL;
     if (st != ACCEL_OK)
         return st;
+    int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     /* Told apart from an I/O error: it is what a torn copy looks like. */
-    if (lstat(file, &sb) != 0 && (errno == ENOENT || errno == ENOTDIR))
+    if (dir < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
         return ax_fail(ACCEL_ERR_CORRUPT, "%s: there is no manifest in it",
                        path);
-    return ax_read_file(file, AX_CKPT_MANIFEST_MAX, text, bytes);
+    if (dir < 0)
+        return ax_fail_sys(ACCEL_ERR_IO, errno, "%s: cannot be opened", path);
+    if (fstatat(dir, "manifest", &sb, AT_SYMLINK_NOFOLLOW) != 0 &&
+        errno == ENOENT)
+        st = ax_fail(ACCEL_ERR_CORRUPT, "%s: there is no manifest in it", path);
+    else
+        st = ax_ckpt_open_file(dir, path, "manifest", 0, &fd);
+    close(dir);
+    if (st != ACCEL_OK)
+        return st;
+    if (fstat(fd, &sb) == 0 && (uint64_t)sb.st_size > AX_CKPT_MANIFEST_MAX)
+        st = ax_fail(ACCEL_ERR_CORRUPT,
+                     "%s: manifest is damaged: %lld bytes are too many", path,
+                     (long long)sb.st_size);
+    close(fd);
+    return st == ACCEL_OK
+               ? ax_read_file(file, AX_CKPT_MANIFEST_MAX, text, bytes)
+               : st;
 }
 
 static accel_status_t load_manifest(const char *path, ax_manifest_t *out)
@@ -95,21 +114,16 @@ static accel_status_t check_file(const ax_file_t *f, int dir, const char *path,
                                  uint64_t wait_ns)
 {
     struct stat sb;
-    int fd = ax_ckpt_openat(dir, f->name, O_RDONLY, wait_ns);
+    int fd;
+    accel_status_t st = ax_ckpt_open_file(dir, path, f->name, wait_ns, &fd);
 
-    if (fd < 0 && errno == ENOENT)
-        return ax_fail(ACCEL_ERR_CORRUPT, "%s: %s is missing", path, f->name);
-    if (fd < 0 && (errno == ELOOP || errno == ENXIO)) /* a link, a socket */
-        return ax_fail(ACCEL_ERR_CORRUPT, "%s: %s is no regular file", path,
-                       f->name);
-    if (fd < 0)
-        return ax_fail_sys(ACCEL_ERR_IO, errno, "%s: %s cannot be opened", path,
-                           f->name);
-    int wrong = fstat(fd, &sb);
+    if (st != ACCEL_OK)
+        return st;
+    if (fstat(fd, &sb) != 0)
+        st = ax_fail_sys(ACCEL_ERR_IO, errno, "%s: %s", path, f->name);
     close(fd);
-    if (wrong || !S_ISREG(sb.st_mode))
-        return ax_fail(ACCEL_ERR_CORRUPT, "%s: %s is no regular file", path,
-                       f->name);
+    if (st != ACCEL_OK)
+        return st;
     uint64_t bytes = (uint64_t)sb.st_size;
     if (bytes < f->bytes)
         return ax_fail(ACCEL_ERR_CORRUPT, "%s: %s is %" PRIu64 " bytes short",

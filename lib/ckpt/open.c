@@ -239,8 +239,14 @@ static accel_status_t search(struct search *s, accel_ckpt_t *ckpt)
         }
         if (st == ACCEL_ERR_NOTFOUND)
             return conclude(s);
-        /* Anything else is no matter of one checkpoint being damaged. */
-        if (st != ACCEL_ERR_CORRUPT && st != ACCEL_ERR_IO)
+        /* Only what was read and found wrong is damage. What could not be
+         * read may be whole: to go back behind it is not ours to decide. */
+        if (st == ACCEL_ERR_IO && s->many)
+            return ax_fail_prefix(st,
+                                  "ckpt: %s: its newest checkpoint cannot be "
+                                  "read; try again, or name an older one",
+                                  s->path);
+        if (st != ACCEL_ERR_CORRUPT)
             return st;
         reject(s, st);
     }

@@ -379,6 +379,8 @@ static accel_status_t parse(struct parser *p)
 
     if (!to_u64(version, &format))
         return damaged(p, "want accel-checkpoint and a number");
+    if (format == 0)
+        return damaged(p, "format 0, which no release has written");
     if (format != AX_CKPT_FORMAT)
         return ax_fail(ACCEL_ERR_VERSION,
                        "%s: written by a later release: format %" PRIu64

@@ -17,6 +17,7 @@ int ax_ckpt_openat(int dir, const char *name, int flags, uint64_t wait_ns)
 {
     uint64_t end = ax_now_ns() + wait_ns;
     struct timespec pause = {.tv_nsec = 1000000};
+    int interrupted = 0;
 
     for (;;) {
         /* Files may be no links out of the checkpoint, nor pipes to wait at. */
@@ -24,7 +25,9 @@ int ax_ckpt_openat(int dir, const char *name, int flags, uint64_t wait_ns)
             openat(dir, name,
                    flags | O_CLOEXEC |
                        (flags & O_DIRECTORY ? 0 : O_NOFOLLOW | O_NONBLOCK));
-        if (fd >= 0 || (errno != ENOENT && errno != ESTALE && errno != EINTR))
+        if (fd < 0 && errno == EINTR && interrupted++ < 1000)
+            continue;
+        if (fd >= 0 || (errno != ENOENT && errno != ESTALE))
             return fd;
         int err = errno;
         if (ax_now_ns() >= end) {
@@ -35,6 +38,31 @@ int ax_ckpt_openat(int dir, const char *name, int flags, uint64_t wait_ns)
         if (pause.tv_nsec < 250000000)
             pause.tv_nsec *= 2;
     }
+}
+
+accel_status_t ax_ckpt_open_file(int dir, const char *path, const char *name,
+                                 uint64_t wait_ns, int *fd)
+{
+    struct stat sb;
+    int err = 0;
+
+    *fd = ax_ckpt_openat(dir, name, O_RDONLY, wait_ns);
+    if (*fd < 0)
+        err = errno;
+    else if (fstat(*fd, &sb) != 0)
+        err = errno;
+    else if (S_ISREG(sb.st_mode))
+        return ACCEL_OK;
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+    if (err == ENOENT)
+        return ax_fail(ACCEL_ERR_CORRUPT, "%s: %s is missing", path, name);
+    if (err == 0 || err == ELOOP || err == ENXIO) /* a link, a socket */
+        return ax_fail(ACCEL_ERR_CORRUPT, "%s: %s is no regular file", path,
+                       name);
+    return ax_fail_sys(ACCEL_ERR_IO, err, "%s: %s cannot be opened", path,
+                       name);
 }
 
 accel_status_t ax_reader_open(ax_reader_t *r, const ax_manifest_t *m, int dir,
@@ -60,25 +88,13 @@ void ax_reader_close(ax_reader_t *r)
 
 accel_status_t ax_reader_file(ax_reader_t *r, size_t file)
 {
-    const char *name = r->m->files[file].name;
-    struct stat sb;
-
     if (r->fd >= 0 && r->file == file)
         return ACCEL_OK;
     if (r->fd >= 0)
         close(r->fd);
     r->file = file;
-    r->fd = ax_ckpt_openat(r->dir, name, O_RDONLY, AX_CKPT_VISIBLE_NS);
-    if (r->fd < 0 && (errno == ELOOP || errno == ENXIO))
-        return ax_fail(ACCEL_ERR_CORRUPT, "%s: %s is no regular file", r->path,
-                       name);
-    if (r->fd < 0)
-        return ax_fail_sys(ACCEL_ERR_IO, errno, "%s: %s cannot be opened",
-                           r->path, name);
-    if (fstat(r->fd, &sb) != 0 || !S_ISREG(sb.st_mode))
-        return ax_fail(ACCEL_ERR_CORRUPT, "%s: %s is no regular file", r->path,
-                       name);
-    return ACCEL_OK;
+    return ax_ckpt_open_file(r->dir, r->path, r->m->files[file].name,
+                             AX_CKPT_VISIBLE_NS, &r->fd);
 }
 
 static accel_status_t read_piece(ax_reader_t *r, void *to, uint64_t bytes,

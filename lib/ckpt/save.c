@@ -127,20 +127,6 @@ static accel_status_t greet(struct draft *d, struct hello *hello)
     return st;
 }
 
-/* What a load passes over is damage: see open.c. Moved aside, nothing is lost.
- * That this process can open no more says nothing of the file. */
-static accel_status_t judge(accel_status_t st)
-{
-    accel_error_t error;
-
-    ax_error_get(&error);
-    if (st != ACCEL_ERR_IO || error.sys_errno == EMFILE ||
-        error.sys_errno == ENFILE || error.sys_errno == ENOMEM)
-        return st;
-    error.status = ACCEL_ERR_CORRUPT;
-    return ax_error_set(&error);
-}
-
 /*
  * A step that is there already is an error, unless it is damaged: a run that
  * was resumed from an older one comes by here again, and must not be stopped
@@ -155,7 +141,7 @@ static accel_status_t make_way(struct draft *d)
     if (st == ACCEL_OK)
         st = ax_ckpt_verify_part(path, &d->plan.step, accel_comm_rank(d->comm),
                                  accel_comm_size(d->comm));
-    st = ax_comm_agree(d->comm, judge(st));
+    st = ax_comm_agree(d->comm, st);
     if (st == ACCEL_OK)
         return ax_fail(ACCEL_ERR_STATE,
                        "ckpt: %s is there already, and complete; save another "

@@ -3,6 +3,37 @@
 
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+
+/* Opening a file of this name fails so often with this. */
+static struct broken {
+    const char *name;
+    int error;
+    int times;
+} broken;
+
+static int open_any(int at, const char *path, int flags, mode_t mode)
+{
+    const char *slash = strrchr(path, '/');
+
+    if (broken.times > 0 &&
+        strcmp(slash ? slash + 1 : path, broken.name) == 0) {
+        broken.times--;
+        errno = broken.error;
+        return -1;
+    }
+    return (int)syscall(SYS_openat, at, path, flags, mode);
+}
+
+int openat(int at, const char *path, int flags, ...)
+{
+    va_list args;
+
+    va_start(args, flags);
+    mode_t mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
+    va_end(args);
+    return open_any(at, path, flags, mode);
+}
 
 /* ---- damage ---- */
 
@@ -142,6 +173,21 @@ static void links_and_pipes_are_no_shards(void **state)
     assert_says("is no regular file");
 }
 
+/* One rule: what a manifest says must have been written there. */
+static void a_link_is_no_manifest(void **state)
+{
+    char path[512];
+    uint64_t step;
+
+    (void)state;
+    strcpy(path, in_step(8, "manifest"));
+    assert_int_equal(small_save(8, 0), ACCEL_OK);
+    assert_int_equal(rename(path, in_dir("elsewhere")), 0);
+    assert_int_equal(symlink("../elsewhere", path), 0);
+    assert_int_equal(small_load(dir, &step), ACCEL_ERR_CORRUPT);
+    assert_says("manifest is no regular file");
+}
+
 /* ---- the way back to an older one ---- */
 
 static void the_next_older_one_is_used(void **state)
@@ -273,6 +319,42 @@ static void what_load_refuses_save_moves_aside(void **state)
     }
 }
 
+/* Whatever keeps the newest checkpoint from being opened says nothing of what
+ * is in it: a load does not go back behind it, a save does not move it. */
+static void what_cannot_be_read_is_no_damage(void **state)
+{
+    static const int errors[] = {EMFILE, ENFILE, ENOMEM, EACCES, EIO};
+    uint64_t step;
+
+    (void)state;
+    assert_int_equal(small_save(2, 0), ACCEL_OK);
+    assert_int_equal(small_save(3, 0), ACCEL_OK);
+    for (size_t f = 0; f < 3; f++) {
+        for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
+            /* files[2] is for people: no load looks at it. */
+            broken = (struct broken){files[f], errors[i], 1 << 20};
+            accel_status_t loaded = f < 2 ? small_load(dir, &step) : -1;
+            if (loaded == ACCEL_ERR_IO) {
+                assert_says(strerror(errors[i]));
+                assert_says("try again, or name an older one");
+            } else if (f < 2) {
+                fail_msg("%s, %s: load %d", files[f], strerror(errors[i]),
+                         loaded);
+            }
+            accel_status_t saved = small_save(3, 0);
+            broken.times = 0;
+            assert_int_equal(saved, ACCEL_ERR_IO);
+            assert_says(strerror(errors[i]));
+            assert_int_equal(accel_ckpt_verify(in_dir("step-00000003")), 0);
+        }
+        /* Interrupted once: no error at all. */
+        broken = (struct broken){files[f], EINTR, 1};
+        assert_int_equal(small_load(dir, &step), ACCEL_OK);
+        assert_int_equal(step, 3);
+        broken.times = 0;
+    }
+}
+
 /* Without descriptors nothing can be known of a step: it stays. */
 static void a_shortage_is_no_damage(void **state)
 {
@@ -332,6 +414,22 @@ static void a_limit_of_files_is_an_error(void **state)
     assert_in_range(refused, 3, 8);
 }
 
+static void format_0_is_damage(void **state)
+{
+    static const char text[] = "accel-checkpoint 0\nnobody wrote this\n";
+    char all[128];
+    uint64_t step;
+
+    (void)state;
+    assert_int_equal(small_save(1, 0), ACCEL_OK);
+    snprintf(all, sizeof all, "%send %016llx\n", text,
+             (unsigned long long)ax_ckpt_sum(text, strlen(text)));
+    assert_int_equal(ax_write_file(in_step(1, "manifest"), all, strlen(all)),
+                     ACCEL_OK);
+    assert_int_equal(small_load(dir, &step), ACCEL_ERR_CORRUPT);
+    assert_says("format 0, which no release has written");
+}
+
 static void a_later_version_is_an_error(void **state)
 {
     static const char text[] = "accel-checkpoint 2\nwhat will be\n";
@@ -360,12 +458,15 @@ int main(void)
         TEST(swapped_shards_are_found),
         TEST(a_manifest_of_another_step_is_refused),
         TEST(links_and_pipes_are_no_shards),
+        TEST(a_link_is_no_manifest),
         TEST(the_next_older_one_is_used),
         TEST(damage_found_by_reading),
         TEST(what_load_refuses_save_moves_aside),
+        TEST(what_cannot_be_read_is_no_damage),
         TEST(a_shortage_is_no_damage),
         TEST(only_complete_ones_are_newer),
         TEST(a_limit_of_files_is_an_error),
+        TEST(format_0_is_damage),
         TEST(a_later_version_is_an_error),
     };
 
