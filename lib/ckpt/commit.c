@@ -8,7 +8,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -20,27 +19,6 @@
 
 /* Room for manifest, index and HDF5's own data, beside the bulk. */
 #define MARGIN ((uint64_t)1 << 20)
-
-static int remove_one(const char *path, const struct stat *sb, int kind,
-                      struct FTW *where)
-{
-    (void)sb;
-    (void)kind;
-    (void)where;
-    /* Somebody else may be removing the same leftovers. */
-    return remove(path) != 0 && errno != ENOENT ? -1 : 0;
-}
-
-void ax_commit_remove(const char *dir, const char *name)
-{
-    char path[PATH_MAX];
-
-    if (ax_ckpt_join(path, sizeof path, dir, name) != ACCEL_OK)
-        return;
-    if (nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS) != 0 && errno != ENOENT)
-        ax_log(AX_LOG_WARN, "%s: cannot be removed: %s; remove it by hand",
-               path, strerror(errno));
-}
 
 /* ---- begin ---- */
 
@@ -92,11 +70,11 @@ static void sweep(const char *dir)
     if (!list)
         return;
     while ((entry = readdir(list))) {
-        if (ax_ckpt_is_stale(dirfd(list), entry->d_name)) {
-            ax_log(AX_LOG_INFO, "%s/%s: left by a save that died, removing",
-                   dir, entry->d_name);
-            ax_commit_remove(dir, entry->d_name);
-        }
+        if (!ax_ckpt_is_stale(dirfd(list), entry->d_name))
+            continue;
+        ax_log(AX_LOG_INFO, "%s/%s: left by a save that died, removing", dir,
+               entry->d_name);
+        ax_remove_at(dirfd(list), dir, entry->d_name);
     }
     closedir(list);
 }
@@ -139,18 +117,6 @@ accel_status_t ax_commit_begin(const char *dir, uint64_t step, uint64_t bytes,
 
 /* ---- publish ---- */
 
-/* Deletes what cannot be renamed; without its manifest, which goes first, it
- * counts for nothing should the rest fail. */
-static void withdraw(const char *dir, const char *name)
-{
-    char path[PATH_MAX], file[PATH_MAX];
-
-    if (ax_ckpt_join(path, sizeof path, dir, name) == ACCEL_OK &&
-        ax_ckpt_join(file, sizeof file, path, "manifest") == ACCEL_OK)
-        unlink(file);
-    ax_commit_remove(dir, name);
-}
-
 static accel_status_t not_renamed(const char *from, const char *to, int err)
 {
     if (err == ENOTEMPTY || err == EEXIST)
@@ -181,7 +147,7 @@ accel_status_t ax_commit_publish(const char *dir, const char *temp,
         return ACCEL_OK;
     /* There, but perhaps not after a crash: not what was promised. */
     if (rename(to, from) != 0)
-        withdraw(dir, name);
+        ax_commit_remove(dir, name);
     return st;
 }
 
@@ -206,6 +172,7 @@ static accel_status_t write_temp(const char *path, const char *text)
 static accel_status_t replace_hint(const char *dir, uint64_t step)
 {
     char path[PATH_MAX], from[PATH_MAX], temp[128], text[33];
+    accel_error_t error;
     accel_status_t st;
 
     ax_ckpt_step_name(step, text);
@@ -219,11 +186,11 @@ static accel_status_t replace_hint(const char *dir, uint64_t step)
     if (st == ACCEL_OK && rename(from, path) != 0)
         st = ax_fail_sys(ACCEL_ERR_IO, errno, "ckpt: %s: cannot be replaced",
                          path);
-    if (st != ACCEL_OK) {
-        unlink(from);
-        return st;
-    }
-    return ax_fsync_dir(dir);
+    if (st == ACCEL_OK)
+        return ax_fsync_dir(dir);
+    ax_error_get(&error);
+    ax_commit_remove(dir, temp);
+    return ax_error_set(&error);
 }
 
 static void write_hint(const char *dir, uint64_t step)
@@ -233,21 +200,19 @@ static void write_hint(const char *dir, uint64_t step)
                accel_last_error()->text);
 }
 
-static void discard(const char *dir, uint64_t step)
+static void discard(int fd, const char *dir, uint64_t step)
 {
-    char from[PATH_MAX], to[PATH_MAX], name[32], trash[128];
+    char name[32], trash[128];
 
     ax_ckpt_step_name(step, name);
+    if (!ax_may_remove_at(fd, dir, name))
+        return;
     ax_ckpt_unique_name(".trash-", step, "", trash);
-    if (ax_ckpt_join(from, sizeof from, dir, name) != ACCEL_OK ||
-        ax_ckpt_join(to, sizeof to, dir, trash) != ACCEL_OK)
-        return;
-    if (rename(from, to) != 0) {
-        ax_log(AX_LOG_WARN, "%s: old, but cannot be removed: %s", from,
+    if (renameat(fd, name, fd, trash) != 0)
+        ax_log(AX_LOG_WARN, "%s/%s: old, but cannot be removed: %s", dir, name,
                strerror(errno));
-        return;
-    }
-    ax_commit_remove(dir, trash);
+    else
+        ax_remove_at(fd, dir, trash);
 }
 
 /*
@@ -265,12 +230,18 @@ static void prune(const char *dir, uint64_t step, unsigned keep)
                accel_last_error()->text);
         return;
     }
-    for (size_t i = count, kept = 0; i-- > 0;) {
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        ax_log(AX_LOG_WARN, "%s: cannot be opened: %s; old checkpoints stay",
+               dir, strerror(errno));
+    for (size_t i = count, kept = 0; fd >= 0 && i-- > 0;) {
         if (!entries[i].complete || entries[i].step > step)
             continue;
         if (kept++ >= keep)
-            discard(dir, entries[i].step);
+            discard(fd, dir, entries[i].step);
     }
+    if (fd >= 0)
+        close(fd);
     free(entries);
 }
 

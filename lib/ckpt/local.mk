@@ -17,6 +17,7 @@ lib_libaccel_core_la_SOURCES += \
 	lib/ckpt/parse.c \
 	lib/ckpt/plan.c \
 	lib/ckpt/read.c \
+	lib/ckpt/remove.c \
 	lib/ckpt/save.c \
 	lib/ckpt/shard.c \
 	lib/ckpt/table.c
@@ -32,6 +33,9 @@ tests_unit_test_ckpt_damage_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_ckpt_damage_LDADD = $(unit_ldadd)
 tests_unit_test_ckpt_disk_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_ckpt_disk_LDADD = $(unit_ldadd)
+unit_tests += tests/unit/test_ckpt_remove
+tests_unit_test_ckpt_remove_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_ckpt_remove_LDADD = $(unit_ldadd)
 EXTRA_DIST += tests/unit/ckpt_dir.h
 
 check_PROGRAMS += tests/multi/mp_ckpt

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,22 +172,56 @@ static time_t newest_change(int dir, const char *name)
     return newest;
 }
 
+/* Names that this process made and gave up, though they could perhaps not be
+ * removed. As many as saves have failed. */
+static struct given_up {
+    struct given_up *next;
+    char name[128];
+} * given_up;
+static pthread_mutex_t given_up_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void ax_ckpt_abandon(const char *name)
+{
+    struct given_up *one = calloc(1, sizeof *one);
+
+    if (!one) /* then the next process sweeps it */
+        return;
+    snprintf(one->name, sizeof one->name, "%s", name);
+    pthread_mutex_lock(&given_up_lock);
+    one->next = given_up;
+    given_up = one;
+    pthread_mutex_unlock(&given_up_lock);
+}
+
+static bool is_given_up(const char *name)
+{
+    pthread_mutex_lock(&given_up_lock);
+    const struct given_up *one = given_up;
+    while (one && strcmp(one->name, name) != 0)
+        one = one->next;
+    pthread_mutex_unlock(&given_up_lock);
+    return one != NULL;
+}
+
 bool ax_ckpt_is_stale(int dir, const char *name)
 {
     unsigned long long machine, start;
     long pid;
     size_t bytes = strlen(name);
+    bool trash = strncmp(name, ".trash-step-", 12) == 0;
 
-    if (strncmp(name, ".trash-", 7) == 0)
-        return true; /* being deleted, by whomever */
-    if (strncmp(name, ".step-", 6) != 0 && strncmp(name, ".latest-", 8) != 0)
+    if (!trash && strncmp(name, ".step-", 6) != 0 &&
+        strncmp(name, ".latest-step-", 13) != 0)
         return false;
     const char *at = strchr(name + 1, '.');
-    if (!at || bytes < 4 || strcmp(name + bytes - 4, ".tmp") != 0 ||
-        sscanf(at, ".%16llx-%ld-%llu-", &machine, &pid, &start) != 3)
+    if (!at || sscanf(at, ".%16llx-%ld-%llu-", &machine, &pid, &start) != 3)
+        return false;
+    if (trash) /* being deleted, by whichever process */
+        return true;
+    if (bytes < 4 || strcmp(name + bytes - 4, ".tmp") != 0)
         return false;
     if (machine == machine_id())
-        return process_start(pid) != start;
+        return process_start(pid) != start || is_given_up(name);
     return newest_change(dir, name) < time(NULL) - STALE_SECONDS;
 }
 

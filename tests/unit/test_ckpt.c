@@ -133,7 +133,13 @@ static void leftovers_of_the_dead_are_stale(void **state)
     snprintf(changed, sizeof changed, "%.*s-1-0.tmp", (int)(start - name),
              name);
     assert_true(ax_ckpt_is_stale(-1, changed));
-    assert_true(ax_ckpt_is_stale(-1, ".trash-step-00000001.x"));
+    assert_true(
+        ax_ckpt_is_stale(-1, ".trash-step-00000001.0123456789abcdef-1-1-0"));
+    /* This process's own, when the save is over. */
+    ax_ckpt_abandon(name);
+    assert_true(ax_ckpt_is_stale(-1, name));
+    assert_false(ax_ckpt_is_stale(-1, ".trash-step-00000001.x"));
+    assert_false(ax_ckpt_is_stale(-1, ".trash-mine"));
     /* Nobody's, as far as one can tell. */
     assert_false(ax_ckpt_is_stale(-1, ".step-00000001.tmp"));
     assert_false(ax_ckpt_is_stale(-1, "step-00000001"));

@@ -348,7 +348,7 @@ static void leftovers_are_swept(void **state)
     char live[128];
     struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
     static const char *const dead[] = {
-        ".trash-step-00000001.x",
+        ".trash-step-00000001.0123456789abcdef-1-1-0",
         ".step-00000001.0123456789abcdef-1-1-0.tmp",
         ".latest-step-00000001.0123456789abcdef-1-1-0.tmp",
     };
