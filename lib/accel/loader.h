@@ -19,23 +19,22 @@ extern "C" {
 
 /* ---- splitting and sharding: pure functions ------------------------------ */
 
+/* Elements [first, first + count) of a sequence. */
 typedef struct accel_range {
     size_t first;
     size_t count;
+    size_t longest; /* count of the rank that has most, at most one more: how
+                       many each rank makes of its part where all need the
+                       same number. Those from `count` on are repeats, of any
+                       element; by custom of the sequence's last */
 } accel_range_t;
-
-typedef enum accel_split_flags {
-    ACCEL_SPLIT_PLAIN = 0,
-    ACCEL_SPLIT_PAD = 1 /* every block as long as the longest */
-} accel_split_flags_t;
 
 /*
  * The part of a sequence that one rank takes.
  *
- * Cuts [0, total) into `size` contiguous blocks whose lengths differ by at
+ * Cuts [0, total) into `size` contiguous ranges whose counts differ by at
  * most one, the longer ones first: rank 0 of 3 gets 4 of 10, ranks 1 and 2
- * get 3. With ACCEL_SPLIT_PAD every block has the length of the longest;
- * positions at or beyond `total` mean "repeat the last element".
+ * get 3. Every element is in exactly one range.
  *
  * Local; no allocation; safe from any thread.
  *
@@ -43,7 +42,6 @@ typedef enum accel_split_flags {
  * [0, size); *out is then left as it was.
  */
 ACCEL_API accel_status_t accel_split(size_t total, int rank, int size,
-                                     accel_split_flags_t flags,
                                      accel_range_t *out);
 
 /*

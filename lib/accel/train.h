@@ -329,7 +329,6 @@ ACCEL_API accel_status_t accel_broadcast_bytes(accel_t *accel, const void *data,
 
 /* This rank's part of `total` things; accel_split(). Local. */
 ACCEL_API accel_status_t accel_split_between(const accel_t *accel, size_t total,
-                                             accel_split_flags_t flags,
                                              accel_range_t *out);
 
 /*

@@ -23,12 +23,11 @@ accel_status_t accel_mean(accel_t *accel, double sum, double weight,
 }
 
 accel_status_t accel_split_between(const accel_t *accel, size_t total,
-                                   accel_split_flags_t flags,
                                    accel_range_t *out)
 {
     if (!accel)
         return ax_fail_null(__func__, "accel");
-    return accel_split(total, accel_rank(accel), accel_size(accel), flags, out);
+    return accel_split(total, accel_rank(accel), accel_size(accel), out);
 }
 
 accel_status_t accel_gather_fields(accel_t *accel, const accel_loader_t *loader,

@@ -204,7 +204,7 @@ static void case_bytes(void)
     }
     CHECK(mean == sum / weight);
     accel_range_t part;
-    OK(accel_split_between(accel, 10, 0, &part));
+    OK(accel_split_between(accel, 10, &part));
     uint64_t total = part.count;
     OK(accel_reduce(accel, &total, 1, ACCEL_U64, ACCEL_SUM));
     CHECK(total == 10);

@@ -61,7 +61,7 @@ static int take_nothing(void *context, const void *data, size_t bytes,
       (NULL, &rows, ACCEL_PAD_LAST, NULL, &out, &count))                       \
     X(accel_gather_bytes, accel, (NULL, NULL, 0, &out, (size_t **)&more))      \
     X(accel_broadcast_bytes, accel, (NULL, NULL, 0, 0, &out, &count))          \
-    X(accel_split_between, accel, (NULL, 1, ACCEL_SPLIT_PLAIN, &range))        \
+    X(accel_split_between, accel, (NULL, 1, &range))                           \
     X(accel_join, accel, (NULL, true, &flag))                                  \
     X(accel_register_state, accel,                                             \
       (NULL, "s", 1, give_nothing, take_nothing, NULL))                        \

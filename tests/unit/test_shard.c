@@ -13,19 +13,13 @@
 static const struct {
     size_t total;
     int rank, size;
-    accel_split_flags_t flags;
-    size_t first, count;
+    size_t first, count, longest;
 } split_cases[] = {
-    {10, 0, 3, 0, 0, 4},
-    {10, 1, 3, 0, 4, 3},
-    {10, 2, 3, 0, 7, 3},
-    {2, 3, 4, 0, 2, 0}, /* fewer elements than ranks */
-    {0, 0, 4, 0, 0, 0},
-    {7, 0, 1, 0, 0, 7},
-    {10, 0, 3, ACCEL_SPLIT_PAD, 0, 4},
-    {10, 2, 3, ACCEL_SPLIT_PAD, 7, 4}, /* position 10 repeats 9 */
-    {9, 2, 3, ACCEL_SPLIT_PAD, 6, 3},  /* nothing to pad */
-    {2, 3, 4, ACCEL_SPLIT_PAD, 2, 1},
+    {10, 0, 3, 0, 4, 4}, {10, 1, 3, 4, 3, 4}, {10, 2, 3, 7, 3, 4},
+    {9, 2, 3, 6, 3, 3}, /* nothing is missing */
+    {5, 0, 4, 0, 2, 2},  {5, 1, 4, 2, 1, 2},  {5, 2, 4, 3, 1, 2},
+    {5, 3, 4, 4, 1, 2},  {2, 3, 4, 2, 0, 1}, /* fewer elements than ranks */
+    {0, 0, 4, 0, 0, 0},  {7, 0, 1, 0, 7, 7},
 };
 
 static void split_covers_the_table(void **state)
@@ -34,40 +28,47 @@ static void split_covers_the_table(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(split_cases); i++) {
         accel_range_t got = {0};
         assert_int_equal(accel_split(split_cases[i].total, split_cases[i].rank,
-                                     split_cases[i].size, split_cases[i].flags,
-                                     &got),
+                                     split_cases[i].size, &got),
                          ACCEL_OK);
         assert_int_equal(got.first, split_cases[i].first);
         assert_int_equal(got.count, split_cases[i].count);
+        assert_int_equal(got.longest, split_cases[i].longest);
     }
 }
 
-static void split_blocks_follow_each_other(void **state)
+/* Every element is in exactly one part, also where parts are made equally
+ * long: repeats lie behind `count`. */
+static void split_gives_each_element_once(void **state)
 {
     (void)state;
     for (size_t total = 0; total <= 64; total++)
         for (int size = 1; size <= 64; size++) {
-            size_t next = 0;
+            size_t next = 0, most = 0, longest = 0;
             for (int rank = 0; rank < size; rank++) {
                 accel_range_t r;
-                accel_split(total, rank, size, ACCEL_SPLIT_PLAIN, &r);
+                accel_split(total, rank, size, &r);
                 assert_int_equal(r.first, next);
                 assert_in_range(r.count, total / (size_t)size,
                                 total / (size_t)size + 1);
+                assert_in_range(r.longest, r.count, r.count + 1);
+                most = r.count > most ? r.count : most;
+                assert_true(rank == 0 || r.longest == longest);
+                longest = r.longest;
                 next += r.count;
             }
             assert_int_equal(next, total);
+            assert_int_equal(longest, most);
         }
 }
 
 static void split_refuses_a_rank_outside_the_world(void **state)
 {
-    accel_range_t got = {7, 7};
+    accel_range_t got = {7, 7, 7};
 
     (void)state;
-    assert_int_equal(accel_split(1, 0, 0, 0, &got), ACCEL_ERR_ARG);
-    assert_int_equal(accel_split(1, -1, 2, 0, &got), ACCEL_ERR_ARG);
-    assert_int_equal(accel_split(1, 2, 2, 0, &got), ACCEL_ERR_ARG);
+    assert_int_equal(accel_split(1, 0, 0, &got), ACCEL_ERR_ARG);
+    assert_int_equal(accel_split(1, -1, 2, &got), ACCEL_ERR_ARG);
+    assert_int_equal(accel_split(1, 2, 2, &got), ACCEL_ERR_ARG);
     assert_string_equal(accel_last_error()->text,
                         "split: rank 2 is not in a world of 2");
     assert_int_equal(got.first, 7);
@@ -514,7 +515,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(split_covers_the_table),
-        cmocka_unit_test(split_blocks_follow_each_other),
+        cmocka_unit_test(split_gives_each_element_once),
         cmocka_unit_test(split_refuses_a_rank_outside_the_world),
         cmocka_unit_test(batches_are_dealt_as_the_tables_say),
         cmocka_unit_test(step_counts_are_equal_where_ranks_must_meet),
