@@ -143,12 +143,29 @@ void ax_ckpt_unique_name(const char *kind, uint64_t step, const char *tail,
              machine_id(), (long)getpid(), process_start(getpid()), mine, tail);
 }
 
+/* What time it is to the file system, whose times are compared with it: this
+ * node's wall clock may be wrong. 0: it does not say. */
+static time_t file_time(int dir)
+{
+    char probe[128];
+    struct stat sb;
+
+    ax_ckpt_unique_name(".latest-", 0, ".tmp", probe);
+    int fd = openat(dir, probe, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return 0;
+    bool known = fstat(fd, &sb) == 0;
+    close(fd);
+    unlinkat(dir, probe, 0);
+    return known ? sb.st_mtime : 0;
+}
+
 /* When `name`, or a file right in it if it is a directory, was last changed. */
 static time_t newest_change(int dir, const char *name)
 {
     struct stat sb;
     struct dirent *entry;
-    time_t newest = time(NULL); /* cannot look: leave it alone */
+    time_t newest = INT64_MAX; /* cannot look: leave it alone */
 
     if (fstatat(dir, name, &sb, AT_SYMLINK_NOFOLLOW) != 0)
         return newest;
@@ -222,7 +239,7 @@ bool ax_ckpt_is_stale(int dir, const char *name)
         return false;
     if (machine == machine_id())
         return process_start(pid) != start || is_given_up(name);
-    return newest_change(dir, name) < time(NULL) - STALE_SECONDS;
+    return newest_change(dir, name) < file_time(dir) - STALE_SECONDS;
 }
 
 accel_status_t ax_ckpt_join(char *out, size_t room, const char *dir,

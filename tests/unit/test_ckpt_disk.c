@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 
 /* Directories whose fsync(2) is recorded, and one that only seems to be made.
  */
@@ -25,6 +26,20 @@ int fsync(int fd)
     ssize_t n = readlink(link, synced, sizeof synced - 1);
     synced[n > 0 ? n : 0] = '\0';
     return (int)syscall(SYS_fsync, fd);
+}
+
+/* A wall clock that is wrong; that of the files is the kernel's. */
+static time_t wall_ahead;
+
+time_t time(time_t *out)
+{
+    struct timespec now;
+
+    syscall(SYS_clock_gettime, CLOCK_REALTIME, &now);
+    now.tv_sec += wall_ahead;
+    if (out)
+        *out = now.tv_sec;
+    return now.tv_sec;
 }
 
 /* ---- round trips ---- */
@@ -343,7 +358,7 @@ static void a_damaged_step_makes_way(void **state)
     assert_true(kept);
 }
 
-static void leftovers_are_swept(void **state)
+static void sweep_with_clock(time_t ahead)
 {
     char live[128];
     struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
@@ -353,7 +368,7 @@ static void leftovers_are_swept(void **state)
         ".latest-step-00000001.0123456789abcdef-1-1-0.tmp",
     };
 
-    (void)state;
+    wall_ahead = ahead;
     ax_ckpt_unique_name(".", 1, ".tmp", live);
     assert_int_equal(mkdir(in_dir(live), 0777), 0);
     for (size_t i = 0; i < ARRAY_SIZE(dead); i++) {
@@ -369,6 +384,26 @@ static void leftovers_are_swept(void **state)
     assert_true(exists(live)); /* its process lives */
     /* Another machine's, and in use a moment ago. */
     assert_true(exists(".step-00000001.0123456789abcdef-1-2-0.tmp"));
+    wall_ahead = 0;
+}
+
+static void leftovers_are_swept(void **state)
+{
+    (void)state;
+    sweep_with_clock(0);
+}
+
+/* A day ahead, or in 1970. */
+static void whatever_the_wall_clock_says(void **state)
+{
+    (void)state;
+    sweep_with_clock(86400);
+}
+
+static void also_when_it_has_stopped(void **state)
+{
+    (void)state;
+    sweep_with_clock(1000 - time(NULL));
 }
 
 /* ---- who may read it ---- */
@@ -570,6 +605,8 @@ int main(void)
         TEST(a_complete_step_is_not_replaced),
         TEST(a_damaged_step_makes_way),
         TEST(leftovers_are_swept),
+        TEST(whatever_the_wall_clock_says),
+        TEST(also_when_it_has_stopped),
         TEST(the_parent_of_a_new_directory_is_synced),
         TEST(a_step_that_appears_during_a_save_stays),
         TEST(modes_follow_the_umask),
