@@ -54,6 +54,7 @@ accel_status_t ax_error_set(const accel_error_t *error);
 typedef enum ax_level {
     AX_LOG_REPORT = -1, /* what the setting "debug" asked for: always said */
     AX_LOG_ERROR = 0,
+    AX_LOG_NOTE, /* said by default, though nothing is wrong */
     AX_LOG_WARN, /* the default: warnings the user should act on */
     AX_LOG_INFO,
     AX_LOG_DEBUG

@@ -20,8 +20,8 @@ void ax_log_setup(ax_level_t level, int rank, const char *node)
 
 static size_t put_prefix(char *line, size_t room, ax_level_t level)
 {
-    static const char *const names[] = {"report", "error", "warning", "info",
-                                        "debug"};
+    static const char *const names[] = {"report",  "error", "note",
+                                        "warning", "info",  "debug"};
     int n;
 
     if (log_state.rank < 0)

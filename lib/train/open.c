@@ -18,7 +18,7 @@ static ax_level_t log_level(const accel_settings_t *settings)
     const char *name = ax_settings_str(settings, "log");
 
     for (size_t i = 0; i < AX_ARRAY_SIZE(names); i++)
-        if (strcmp(name, names[i]) == 0)
+        if (names[i] && strcmp(name, names[i]) == 0)
             return (ax_level_t)i;
     return AX_LOG_WARN;
 }

@@ -3,6 +3,7 @@
 
 #include "ckpt/ckpt.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,12 +21,45 @@ static accel_status_t choose(const accel_t *accel, const char **path,
     if (*path)
         return ACCEL_OK;
     if (strcmp(resume, "no") == 0)
-        return ax_fail(ACCEL_ERR_NOTFOUND,
-                       "load_state: nothing to resume: the setting resume is "
-                       "\"no\"");
+        return ACCEL_ERR_NOTFOUND;
     *named = strcmp(resume, "auto") != 0;
     *path = *named ? resume : ax_settings_str(accel->settings, "checkpoint");
     return ACCEL_OK;
+}
+
+/* A run from the start would be lost at its first save of a step that is there
+ * already: that is better said now. */
+static accel_status_t refuse_second(const accel_t *accel)
+{
+    const char *dir = ax_settings_str(accel->settings, "checkpoint");
+    accel_ckpt_entry_t *entries, *newest = NULL;
+    accel_status_t st = ACCEL_OK;
+    size_t count;
+
+    if (!accel_is_main(accel) ||
+        accel_ckpt_list(dir, &entries, &count) != ACCEL_OK)
+        return ACCEL_OK; /* a save will say what is wrong with it */
+    for (size_t i = 0; i < count; i++)
+        newest = entries[i].complete ? &entries[i] : newest;
+    if (newest)
+        st = ax_fail(ACCEL_ERR_STATE,
+                     "load_state: %s holds %s of an earlier run, and resume "
+                     "is \"no\": set resume=auto to go on from there, or "
+                     "another directory with checkpoint=",
+                     dir, newest->name);
+    free(entries);
+    return st;
+}
+
+static accel_status_t resume_nothing(const accel_t *accel)
+{
+    accel_status_t st = ax_comm_agree(accel->comm, refuse_second(accel));
+
+    if (st != ACCEL_OK)
+        return st;
+    return ax_fail(ACCEL_ERR_NOTFOUND,
+                   "load_state: nothing to resume: the setting resume is "
+                   "\"no\"");
 }
 
 static accel_status_t open_ckpt(accel_t *accel, const char *path,
@@ -36,7 +70,7 @@ static accel_status_t open_ckpt(accel_t *accel, const char *path,
     accel_status_t st = choose(accel, &path, &named);
 
     if (st != ACCEL_OK)
-        return st;
+        return resume_nothing(accel);
     st = accel_ckpt_open(accel->comm, path, ckpt);
     if (st == ACCEL_ERR_NOTFOUND && named && !given)
         return ax_fail_prefix(ACCEL_ERR_ARG, "load_state: resume=%s", path);
@@ -71,7 +105,7 @@ static bool may_be_left(const accel_t *accel, const char *name)
         return true;
     if (begins(name, "optimizer/"))
         return !accel->optimizer;
-    return begins(name, "loader/") && accel->nloaders == 0;
+    return begins(name, "loader/") && accel->nloaders == 0 && !accel->optimizer;
 }
 
 static accel_status_t check_missing(const accel_ckpt_t *ckpt,
@@ -158,6 +192,18 @@ static accel_status_t check_counters(const restore_t *r)
                        accel_ckpt_path(r->ckpt),
                        (unsigned long long)c[AX_COUNT_FORMAT], ACCEL_VERSION,
                        AX_STATE_FORMAT);
+    if (c[AX_COUNT_STEPS] != accel_ckpt_step(r->ckpt) ||
+        c[AX_COUNT_SKIPPED] > c[AX_COUNT_STEPS] ||
+        c[AX_COUNT_ROW] > c[AX_COUNT_SKIPPED] ||
+        c[AX_COUNT_ACCUMULATE] - 1 >= INT_MAX || c[AX_COUNT_SCHEDULE] > 1)
+        return ax_fail(ACCEL_ERR_CORRUPT,
+                       "load_state: %s: impossible counters: %llu steps, of "
+                       "which %llu skipped, %llu in a row, groups of %llu",
+                       accel_ckpt_path(r->ckpt),
+                       (unsigned long long)c[AX_COUNT_STEPS],
+                       (unsigned long long)c[AX_COUNT_SKIPPED],
+                       (unsigned long long)c[AX_COUNT_ROW],
+                       (unsigned long long)c[AX_COUNT_ACCUMULATE]);
     if (!r->accel->optimizer || schedule == (c[AX_COUNT_SCHEDULE] != 0))
         return ACCEL_OK;
     return ax_fail(ACCEL_ERR_ARG,
@@ -337,6 +383,21 @@ static accel_status_t set_places(const restore_t *r)
     return st;
 }
 
+/* What the program says now, explicitly, comes before what it said when it
+ * saved; a schedule is always said. */
+static bool asks_for_another_rate(const restore_t *r)
+{
+    const accel_t *accel = r->accel;
+    double now[AX_GIVENS];
+    const double *then = r->n.given;
+
+    ax_state_given(accel, now);
+    if (accel->schedule)
+        return memcmp(now, then, AX_GIVEN_SEED * sizeof *now) != 0;
+    return now[AX_GIVEN_LR] != then[AX_GIVEN_LR] &&
+           !ax_is_default(ax_optimizer_given(accel->optimizer)->lr);
+}
+
 static accel_status_t set_numbers(restore_t *r)
 {
     accel_t *accel = r->accel;
@@ -353,7 +414,8 @@ static accel_status_t set_numbers(restore_t *r)
     if (accel->optimizer) {
         ax_optimizer_set_steps(accel->optimizer, c[AX_COUNT_UPDATES]);
         /* After the schedule's: the program may have set another rate. */
-        st = accel_optimizer_set_lr(accel->optimizer, r->n.lr);
+        if (!asks_for_another_rate(r))
+            st = accel_optimizer_set_lr(accel->optimizer, r->n.lr);
     }
     if (r->ranks == accel_size(accel))
         accel->rng = r->n.rng;
@@ -374,6 +436,56 @@ static accel_status_t finish(restore_t *r)
     if ((st = ax_step_zero_grad(accel)) != ACCEL_OK)
         return st;
     return hand_over(r);
+}
+
+/* ---- one line ------------------------------------------------------------ */
+
+/* What this run asks for that the saved one did not, and which of the two
+ * counts; "" when there is nothing. */
+static void tell_differences(const restore_t *r, char *text, size_t room)
+{
+    static const struct {
+        int at;
+        const char *name;
+    } all[] = {
+        {AX_GIVEN_LR, "rate"},     {AX_GIVEN_WARMUP, "warmup"},
+        {AX_GIVEN_TOTAL, "total"}, {AX_GIVEN_END, "end"},
+        {AX_GIVEN_SEED, "seed"},   {AX_GIVEN_BATCH, "batch size"},
+    };
+    const accel_t *accel = r->accel;
+    double now[AX_GIVENS];
+    size_t used = 0;
+
+    text[0] = '\0';
+    ax_state_given(accel, now);
+    for (size_t i = 0; accel->optimizer && i < AX_ARRAY_SIZE(all); i++) {
+        int at = all[i].at;
+        double then = r->n.given[at];
+        if (now[at] == then || used >= room)
+            continue;
+        bool old = at == AX_GIVEN_SEED ||
+                   (at == AX_GIVEN_LR && !asks_for_another_rate(r));
+        used += (size_t)snprintf(
+            text + used, room - used, "; %s was %.10g, here %.10g%s",
+            all[i].name, then, now[at], old ? ", the former counts" : "");
+    }
+}
+
+static void tell(const restore_t *r)
+{
+    const accel_t *accel = r->accel;
+    char text[512], epoch[48] = "";
+
+    if (!accel_is_main(accel))
+        return;
+    tell_differences(r, text, sizeof text);
+    if (accel->nloaders)
+        snprintf(epoch, sizeof epoch, ", in epoch %llu",
+                 (unsigned long long)r->n.loaders[0].epoch + 1);
+    ax_log(AX_LOG_NOTE,
+           "going on from %s: after step %llu%s, saved by %d rank%s%s",
+           accel_ckpt_path(r->ckpt), (unsigned long long)accel->steps, epoch,
+           r->ranks, r->ranks == 1 ? "" : "s", text);
 }
 
 /* ---- loading ------------------------------------------------------------- */
@@ -461,8 +573,7 @@ static accel_status_t load(restore_t *r)
     if ((st = ax_comm_agree(accel->comm, finish(r))) != ACCEL_OK)
         return st;
     ax_state_note(accel, ax_ckpt_uuid(r->ckpt));
-    ax_log(AX_LOG_INFO, "load_state: going on after step %llu of %s",
-           (unsigned long long)accel->steps, accel_ckpt_path(r->ckpt));
+    tell(r);
     return ACCEL_OK;
 }
 

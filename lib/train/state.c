@@ -110,6 +110,8 @@ void ax_parts_numbers(ax_parts_t *parts, const accel_t *accel,
     if (accel->optimizer) {
         part = ax_part_vector(ACCEL_F64, &numbers->lr, 1);
         ax_parts_add(parts, &part, "train/lr");
+        part = ax_part_vector(ACCEL_F64, numbers->given, AX_GIVENS);
+        ax_parts_add(parts, &part, "train/given");
     }
     if (scaler) {
         part = ax_part_vector(ACCEL_F64, &numbers->scale, 1);
@@ -332,6 +334,28 @@ static void add_extra(ax_parts_t *parts, const accel_t *accel, const char *name,
 
 /* ---- saving -------------------------------------------------------------- */
 
+void ax_state_given(const accel_t *accel, double *given)
+{
+    for (int i = 0; i < AX_GIVENS; i++)
+        given[i] = 0;
+    given[AX_GIVEN_KIND] = -1;
+    given[AX_GIVEN_SEED] = (double)ax_settings_int(accel->settings, "seed");
+    if (accel->optimizer)
+        given[AX_GIVEN_LR] =
+            ax_or(ax_optimizer_given(accel->optimizer)->lr, 1e-3);
+    if (accel->nloaders)
+        given[AX_GIVEN_BATCH] =
+            (double)ax_loader_options(accel->loaders[0])->batch_size;
+    if (!accel->schedule)
+        return;
+    const accel_schedule_options_t *s = ax_schedule_given(accel->schedule);
+    given[AX_GIVEN_LR] = ax_or(s->lr, given[AX_GIVEN_LR]);
+    given[AX_GIVEN_KIND] = (double)s->kind;
+    given[AX_GIVEN_WARMUP] = (double)s->warmup;
+    given[AX_GIVEN_TOTAL] = (double)s->total;
+    given[AX_GIVEN_END] = s->end;
+}
+
 static void read_numbers(const accel_t *accel, ax_numbers_t *n)
 {
     n->counters[AX_COUNT_FORMAT] = AX_STATE_FORMAT;
@@ -358,6 +382,7 @@ static void read_numbers(const accel_t *accel, ax_numbers_t *n)
     for (size_t i = 0; i < accel->nloaders; i++)
         accel_loader_get_state(accel->loaders[i], &n->loaders[i]);
     n->rng = accel->rng;
+    ax_state_given(accel, n->given);
 }
 
 static accel_status_t check_save(const accel_t *accel)
@@ -473,6 +498,10 @@ accel_status_t accel_save_state(accel_t *accel, const char *dir)
     st = save(accel, dir, &parts, loads, &n);
     if (st == ACCEL_OK)
         note_saved(accel, dir);
+    else if (st == ACCEL_ERR_STATE)
+        ax_fail_prefix(st, "save_state: not this run's own; set resume=auto to "
+                           "go on from it, or another directory with "
+                           "checkpoint=");
     ax_deadline_saved(ax_now_ns() - begun);
 out:
     ax_comm_where(accel->comm, AX_IN_NOWHERE);

@@ -7,6 +7,7 @@
  *   optimizer/v/NAME      f32
  *   train/counters        u64   see the enum below
  *   train/lr              f64   the optimizer's rate
+ *   train/given           f64   what the program asked for: see below
  *   train/scale           f64   fp16: the loss scale
  *   train/scaler          u64   fp16: good, skipped, row
  *   train/rng             u64   [ranks][3]: seed, stream, position
@@ -35,9 +36,22 @@ enum {
     AX_COUNTERS
 };
 
+/* What a resume compares with what this program asks for. */
+enum {
+    AX_GIVEN_LR = 0, /* the peak, of a schedule */
+    AX_GIVEN_KIND,   /* of the schedule; -1: none */
+    AX_GIVEN_WARMUP,
+    AX_GIVEN_TOTAL,
+    AX_GIVEN_END,
+    AX_GIVEN_SEED,  /* the setting */
+    AX_GIVEN_BATCH, /* samples, of the first loader; 0: none is prepared */
+    AX_GIVENS
+};
+
 /* Everything of fixed length. */
 typedef struct ax_numbers {
     uint64_t counters[AX_COUNTERS];
+    double given[AX_GIVENS];
     double lr;
     double scale;
     uint64_t scaler[3];
@@ -88,6 +102,9 @@ accel_ckpt_part_t ax_part_vector(accel_dtype_t dtype, void *data,
                                  uint64_t count);
 
 void ax_loads_free(const accel_t *accel, ax_load_t *loads);
+
+/* What this program asks for, in given[AX_GIVENS]. */
+void ax_state_given(const accel_t *accel, double *given);
 
 /* The present step is what the checkpoint of this uuid holds. */
 void ax_state_note(accel_t *accel, const char *uuid);

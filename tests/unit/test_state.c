@@ -1,6 +1,7 @@
 /* state: what is saved comes back, bit for bit; what does not fit is named. */
 #include "unit/train_rig.h"
 
+#include <fcntl.h>
 #include <ftw.h>
 #include <unistd.h>
 
@@ -198,8 +199,21 @@ static void the_setting_names_the_directory(void **state)
     OK(accel_save_state(rig.accel, NULL)); /* nor right after loading */
     rig_close(&rig);
 
-    /* Without resume the same call finds nothing, and says why. */
+    /* Without resume the same command would be lost at its first save. */
     snprintf(spec, sizeof spec, "checkpoint=%s/set", dir);
+    rig_open(&rig, &(rig_options_t){.spec = spec});
+    assert_int_equal(accel_load_state(rig.accel, NULL), ACCEL_ERR_STATE);
+    assert_non_null(strstr(accel_last_error()->text, "holds step-00000001"));
+    assert_non_null(strstr(accel_last_error()->text, "resume=auto"));
+    assert_non_null(strstr(accel_last_error()->text, "checkpoint="));
+    rig_train(&rig, 1);
+    assert_int_equal(accel_save_state(rig.accel, NULL), ACCEL_ERR_STATE);
+    assert_non_null(strstr(accel_last_error()->text, "resume=auto"));
+    assert_non_null(strstr(accel_last_error()->text, "checkpoint="));
+    rig_close(&rig);
+
+    /* Where there is none it finds nothing, and says why. */
+    snprintf(spec, sizeof spec, "checkpoint=%s/none", dir);
     rig_open(&rig, &(rig_options_t){.spec = spec});
     assert_int_equal(accel_load_state(rig.accel, NULL), ACCEL_ERR_NOTFOUND);
     assert_non_null(strstr(accel_last_error()->text, "resume"));
@@ -416,6 +430,114 @@ static void other_loaders_are_refused(void **state)
     refuses(&(rig_options_t){.samples = 5}, ACCEL_ERR_PROTO, "dataset");
 }
 
+/* Its place in the data would be lost. */
+static void a_loader_that_is_not_prepared_yet_is_missed(void **state)
+{
+    (void)state;
+    save_one(&(rig_options_t){.samples = 4});
+    refuses(&(rig_options_t){0}, ACCEL_ERR_ARG, "loader/0");
+}
+
+/* Standard error of a load, in a file meanwhile. */
+static const char *said_by_load(rig_t *rig)
+{
+    static char text[2048];
+    char path[96];
+    int before = dup(2);
+
+    snprintf(path, sizeof path, "%s/said", dir);
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    assert_true(fd >= 0 && before >= 0);
+    dup2(fd, 2);
+    accel_status_t st = accel_load_state(rig->accel, dir);
+    dup2(before, 2);
+    ssize_t n = pread(fd, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    close(before);
+    close(fd);
+    OK(st);
+    return text;
+}
+
+static void expect_said(const char *said, const char *part)
+{
+    if (!strstr(said, part))
+        fail_msg("want \"%s\" in \"%s\"", part, said);
+}
+
+static void a_resume_says_one_line(void **state)
+{
+    rig_options_t o = {.samples = 4};
+    rig_t rig;
+
+    (void)state;
+    save_one(&o);
+    rig_open(&rig, &o);
+    const char *said = said_by_load(&rig);
+    expect_said(said, "note: going on from ");
+    expect_said(said, "/step-00000001: after step 1, in epoch ");
+    expect_said(said, "saved by 1 rank\n");
+    assert_ptr_equal(strchr(said, '\n'), strrchr(said, '\n'));
+    rig_close(&rig);
+
+    o.spec = "log=error";
+    rig_open(&rig, &o);
+    assert_string_equal(said_by_load(&rig), "");
+    rig_close(&rig);
+}
+
+/* What the program says now counts, not what it said when it saved. */
+static void a_new_rate_counts(void **state)
+{
+    rig_options_t o = {.optimizer = ACCEL_OPTIMIZER(.lr = 0.5)};
+    rig_t rig;
+
+    (void)state;
+    save_one(&o);
+    o.optimizer = ACCEL_OPTIMIZER(.lr = 0.25);
+    rig_open(&rig, &o);
+    expect_said(said_by_load(&rig), "rate was 0.5, here 0.25\n");
+    assert_true(accel_optimizer_lr(rig.optimizer) == 0.25);
+    rig_close(&rig);
+
+    /* Nothing said: as it was. */
+    accel_optimizer_options_t silent = *ACCEL_OPTIMIZER(.lr = 0.5);
+    silent.lr = ACCEL_DEFAULT;
+    o.optimizer = &silent;
+    rig_open(&rig, &o);
+    expect_said(said_by_load(&rig), "here 0.001, the former counts\n");
+    assert_true(accel_optimizer_lr(rig.optimizer) == 0.5);
+    rig_close(&rig);
+}
+
+/* From the first step on, not from the second. */
+static void a_new_schedule_counts_at_once(void **state)
+{
+    rig_options_t o = {.optimizer = ACCEL_OPTIMIZER(.lr = 1),
+                       .schedule =
+                           ACCEL_SCHEDULE(.kind = ACCEL_LINEAR, .total = 10)};
+    rig_t rig;
+
+    (void)state;
+    save_one(&o);
+    rig_open(&rig, &o); /* the same: to the bit, also what was set by hand */
+    const char *said = said_by_load(&rig);
+    assert_null(strstr(said, "was"));
+    double before = accel_optimizer_lr(rig.optimizer);
+    uint64_t done = accel_schedule_steps(rig.schedule);
+    rig_close(&rig);
+
+    o.schedule = ACCEL_SCHEDULE(.kind = ACCEL_LINEAR, .total = 100);
+    rig_open(&rig, &o);
+    expect_said(said_by_load(&rig), "total was 10, here 100");
+    assert_true(
+        accel_optimizer_lr(rig.optimizer) ==
+        accel_schedule_value(
+            ACCEL_SCHEDULE(.kind = ACCEL_LINEAR, .total = 100, .lr = 1), done));
+    assert_true(done == 0 || accel_optimizer_lr(rig.optimizer) != before);
+    rig_close(&rig);
+}
+
 /* To evaluate, the model alone is enough. */
 static void a_model_alone_can_be_loaded(void **state)
 {
@@ -606,6 +728,10 @@ int main(void)
         IN_DIR(more_parameters_than_ours_are_refused),
         IN_DIR(another_optimizer_or_schedule_is_refused),
         IN_DIR(other_loaders_are_refused),
+        IN_DIR(a_loader_that_is_not_prepared_yet_is_missed),
+        IN_DIR(a_resume_says_one_line),
+        IN_DIR(a_new_rate_counts),
+        IN_DIR(a_new_schedule_counts_at_once),
         IN_DIR(a_model_alone_can_be_loaded),
         IN_DIR(a_schedule_without_its_optimizer_is_left_alone),
         IN_DIR(the_precision_may_change),
