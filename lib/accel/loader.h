@@ -48,9 +48,10 @@ ACCEL_API accel_status_t accel_split(size_t total, int rank, int size,
  * How an epoch is dealt out. Batch k of the plain loader goes to rank
  * k mod size. When `uneven` is false (the default) every rank gets the same
  * number of full batches: missing positions are taken from the start of the
- * epoch again, cycling. With `drop_last` the incomplete round is dropped. With
- * `split_batches` each batch is cut into `size` equal parts instead, so that
- * the global batch stays `batch_size`.
+ * epoch again, cycling. A loader of one rank repeats nothing: it sets `uneven`
+ * unless it has static_shape. With `drop_last` the incomplete round is dropped.
+ * With `split_batches` each batch is cut into `size` equal parts instead, so
+ * that the global batch stays `batch_size`.
  */
 typedef struct accel_shard {
     uint64_t samples;    /* N: samples in an epoch */
@@ -130,7 +131,8 @@ typedef struct accel_loader_options {
 
     /* Memory of a batch. */
     size_t align;      /* of each field: a power of two; 0: 64 bytes */
-    bool static_shape; /* arrays always of the largest batch, the rest zero */
+    bool static_shape; /* arrays always of the largest batch, the rest zero;
+                          one rank alone, too, fills up its last batch */
 
     /* A resume may begin between two global batches. */
     bool elastic;

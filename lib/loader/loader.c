@@ -119,6 +119,10 @@ accel_status_t accel_loader_set_rank(accel_loader_t *loader, int rank, int size)
 
     shard.rank = rank;
     shard.size = size;
+    /* One rank waits for no other: as in the plain loop its last batch is
+     * short, unless every batch has to have one shape. */
+    shard.uneven =
+        loader->options.uneven || (size == 1 && !loader->options.static_shape);
     if ((st = ax_shard_round(&shard, &round)) != ACCEL_OK)
         return st;
     ax_ring_pause(&loader->ring);
@@ -146,8 +150,7 @@ static accel_status_t set_up(accel_loader_t *l)
     l->shard = (accel_shard_t){.samples = l->order.positions,
                                .batch_size = o->batches ? 1 : o->batch_size,
                                .drop_last = o->drop_last,
-                               .split_batches = o->split_batches,
-                               .uneven = o->uneven};
+                               .split_batches = o->split_batches};
     return accel_loader_set_rank(l, 0, 1);
 }
 

@@ -142,6 +142,47 @@ static void accumulation_equals_the_whole_batch(void **state)
     }
 }
 
+/* One rank trains to the bits of a loop that knows no ranks: 50 samples in
+ * batches of 12 end with one of 2. */
+static void one_rank_is_the_plain_loop(void **state)
+{
+    enum { N = 50, B = 12, EPOCHS = 8 };
+    const float lr = 1e-4F;
+    float plain = 0;
+    accel_status_t st;
+    accel_batch_t batch;
+    rig_t rig;
+
+    (void)state;
+    rig_open(&rig,
+             &(rig_options_t){
+                 .samples = N,
+                 .batch = B,
+                 .optimizer = ACCEL_OPTIMIZER(.kind = ACCEL_SGD, .lr = lr)});
+    for (uint64_t epoch = 0; epoch < EPOCHS; epoch++) {
+        uint64_t at = 0;
+        while ((st = accel_loader_next(rig.loader, &batch)) == ACCEL_OK) {
+            const float *x = batch.data[0];
+            size_t count = at + B > N ? (size_t)(N - at) : B;
+            float w = rig_weight(&rig), mine = 0, theirs = 0;
+            assert_int_equal(batch.count, count);
+            for (size_t i = 0; i < count; i++) {
+                float p = (float)accel_shuffle(0, epoch, N, at + i);
+                assert_true(x[i] == p);
+                mine += 2 * (w - 3) * x[i] * x[i] / (float)count;
+                theirs += 2 * (plain - 3) * p * p / (float)count;
+            }
+            rig_train(&rig, mine);
+            plain -= lr * theirs;
+            at += count;
+        }
+        assert_int_equal(st, ACCEL_END);
+        assert_int_equal(at, N);
+    }
+    assert_true(rig_weight(&rig) == plain);
+    rig_close(&rig);
+}
+
 static void inside_a_group_nothing_moves(void **state)
 {
     rig_t rig;
@@ -566,6 +607,7 @@ int main(void)
         cmocka_unit_test(a_destroyed_loader_is_forgotten),
         cmocka_unit_test(short_groups_divide_by_what_they_have),
         cmocka_unit_test(accumulation_equals_the_whole_batch),
+        cmocka_unit_test(one_rank_is_the_plain_loop),
         cmocka_unit_test(inside_a_group_nothing_moves),
         cmocka_unit_test(the_rate_follows_the_updates),
         cmocka_unit_test(a_skipped_step_moves_no_schedule),
