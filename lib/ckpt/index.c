@@ -96,16 +96,29 @@ static uint64_t in_file(const ax_segment_t *s, const ax_segment_t *end,
     return n;
 }
 
+/* "/name", in which HDF5 would take "%b" for a number and refuse other words
+ * after a percent sign. */
+static void put_pattern(const char *name, char *out)
+{
+    *out++ = '/';
+    for (; *name; name++) {
+        if (*name == '%')
+            *out++ = '%';
+        *out++ = *name;
+    }
+    *out = '\0';
+}
+
 static herr_t map_segment(hid_t how, hid_t space, const ax_manifest_t *m,
                           const ax_segment_t *all, size_t count,
                           const ax_segment_t *s)
 {
     const ax_array_t *a = &m->arrays[s->array];
-    char name[AX_CKPT_NAME_MAX + 2] = "/";
+    char name[2 * AX_CKPT_NAME_MAX + 2];
     hsize_t start = in_file(all, s, s->file), length = s->count;
     hsize_t total = in_file(all, all + count, s->file);
 
-    memcpy(name + 1, a->name, strlen(a->name) + 1);
+    put_pattern(a->name, name);
     hid_t source = H5Screate_simple(1, &total, NULL);
     if (source < 0)
         return -1;

@@ -13,7 +13,7 @@ ARRAYS = [  # as in mp_ckpt.c; None: bfloat16, which h5py reads as float32
     ("optimizer/moments", np.float32, (137, 253), "F32"),
     ("model/halves", None, (7, 5, 3), "BF16"),
     ("model/f16s", np.float16, (64,), "F16"),
-    ("tiny", np.int64, (3,), "I64"),
+    ("tiny%d%%b%b", np.int64, (3,), "I64"),
     ("number", np.float64, (), "F64"),
     ("roots", np.uint8, (11,), "U8"),
     ("empty", np.float16, (0, 3), "F16"),

@@ -44,7 +44,7 @@ static const struct {
     {"optimizer/moments", ACCEL_F32, 2, {137, 253}},
     {"model/halves", ACCEL_BF16, 3, {7, 5, 3}},
     {"model/f16s", ACCEL_F16, 1, {64}},
-    {"tiny", ACCEL_I64, 1, {3}},
+    {"tiny%d%%b%b", ACCEL_I64, 1, {3}},
     {"number", ACCEL_F64, 0, {0}},
     {"roots", ACCEL_U8, 1, {11}},
     {"empty", ACCEL_F16, 2, {0, 3}},
