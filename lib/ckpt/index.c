@@ -5,8 +5,13 @@
  */
 #include "h5.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A hole must show: NaN, or the number farthest from the usual ones. */
 static void hole_value(accel_dtype_t dtype, unsigned char out[8])
@@ -161,18 +166,60 @@ static hid_t create_virtual(ax_h5_t *h5, const ax_manifest_t *m, size_t array)
     return set;
 }
 
-/* HDF5 maps no single numbers, so these are links into the shard. */
+/* One element, from the shard that has it by now. */
+static accel_status_t read_scalar(const ax_h5_t *h5, const ax_manifest_t *m,
+                                  const ax_segment_t *s, void *value)
+{
+    char path[PATH_MAX];
+    size_t size = accel_dtype_size(m->arrays[s->array].dtype);
+    const char *slash = strrchr(h5->path, '/');
+    int fd, dir_bytes = slash ? (int)(slash - h5->path) : 0;
+
+    snprintf(path, sizeof path, "%.*s", dir_bytes, h5->path);
+    int dir = open(slash ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return ax_fail_sys(ACCEL_ERR_IO, errno, "ckpt: %s: cannot open", path);
+    accel_status_t st = ax_ckpt_open_file(dir, path, m->files[s->file].name,
+                                          AX_CKPT_VISIBLE_NS, &fd);
+    close(dir);
+    if (st != ACCEL_OK)
+        return st;
+    errno = 0;
+    if (pread(fd, value, size, (off_t)s->offset) != (ssize_t)size)
+        st = ax_fail_sys(ACCEL_ERR_IO, errno ? errno : EIO,
+                         "ckpt: %s/%s: cannot be read back", path,
+                         m->files[s->file].name);
+    close(fd);
+    return st;
+}
+
+/* HDF5 maps no single numbers, and links to another file are passed over when
+ * objects are listed: so these are copies. */
 static accel_status_t put_scalar(ax_h5_t *h5, const ax_manifest_t *m,
                                  size_t array)
 {
+    const ax_array_t *a = &m->arrays[array];
     const ax_segment_t *s;
-    const char *name = m->arrays[array].name;
+    unsigned char value[8];
 
     ax_manifest_segments(m, array, &s);
-    if (H5Lcreate_external(m->files[s->file].name, name, h5->file, name,
-                           h5->links, H5P_DEFAULT) < 0)
-        return ax_h5_fail(h5, name);
-    return ACCEL_OK;
+    accel_status_t st = read_scalar(h5, m, s, value);
+    if (st != ACCEL_OK)
+        return st;
+    hid_t type = ax_h5_type(a->dtype);
+    hid_t set = type < 0 ? H5I_INVALID_HID
+                         : H5Dcreate2(h5->file, a->name, type, h5->scalar,
+                                      h5->links, H5P_DEFAULT, H5P_DEFAULT);
+    if (set < 0 ||
+        H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, value) < 0)
+        st = ax_h5_fail(h5, a->name);
+    else
+        st = ax_h5_put_text(h5, set, "dtype", ax_h5_type_name(a->dtype));
+    if (set >= 0 && H5Dclose(set) < 0 && st == ACCEL_OK)
+        st = ax_h5_fail(h5, a->name);
+    if (type >= 0)
+        H5Tclose(type);
+    return st;
 }
 
 static accel_status_t put_array(ax_h5_t *h5, const ax_manifest_t *m,

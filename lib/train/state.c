@@ -73,9 +73,9 @@ static accel_ckpt_part_t param_part(const accel_param_t *p, float *data)
 {
     accel_ckpt_part_t part = ax_part_vector(ACCEL_F32, data, p->count);
 
-    if (p->ndim == 0) /* one element */
+    part.ndim = p->ndim; /* 0: one element */
+    if (p->ndim == 0)
         return part;
-    part.ndim = p->ndim;
     memcpy(part.shape, p->shape, sizeof p->shape);
     return part;
 }

@@ -48,6 +48,9 @@ def main():
         check(f.attrs["format"] == "accel-checkpoint", "format")
         check(f.attrs["step"] == step, "step")
         check(f.attrs["world_size"] == ranks, "world_size")
+        seen = []
+        f.visititems(lambda name, what: seen.append(name))
+        check(set(a[0] for a in ARRAYS) <= set(seen), "visititems: %s" % seen)
         for array, (name, dtype, shape, spelled) in enumerate(ARRAYS):
             data = f[name]
             check(data.shape == shape, "%s: shape %s" % (name, data.shape))
