@@ -69,7 +69,8 @@ void cmd_put(FILE *to, const char *words);
 /* Nanoseconds of the monotonic clock. */
 int64_t cmd_now_ns(void);
 
-/* Removes a directory and all in it, as far as that can be done. */
-void cmd_remove_tree(const char *path);
+/* Removes a directory and all in it, as far as that can be done; `parent` may
+ * be AT_FDCWD. */
+void cmd_remove_tree(int parent, const char *name);
 
 #endif

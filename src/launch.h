@@ -62,6 +62,17 @@ void sink_end_line(struct sink *sink);
 /* The end, whether the other side has closed or not. */
 void stream_close(struct stream *stream);
 
+/* ---- launch_trouble.c: why PMIx does not start ----------------------------
+ */
+
+/* Keeps back what is written to standard error until trouble_end(): that gets
+ * the error, for which a cause is told, or NULL. */
+void trouble_begin(void);
+void trouble_end(const char *error);
+
+/* Where standard error is meanwhile; for a signal handler. */
+int trouble_fd(void);
+
 /* ---- launch_pmix.c: the PMIx server ---------------------------------------
  */
 
@@ -76,8 +87,9 @@ const char *server_node(int rank);
 /* Must come before the fork: the rank may connect at once. */
 bool server_register(int rank);
 
-/* Adds what the rank needs to find the server; *env is an array that PMIx may
- * replace. */
+/* Adds what the rank needs to find the server, and the mark that tells it what
+ * it is whatever becomes of PMIx's own variables; *env is an array that PMIx
+ * may replace. */
 bool server_env(int rank, char ***env);
 
 /* The rank that called PMIx_Abort and its status; false: none did. */
@@ -86,8 +98,6 @@ bool server_aborted(int *rank, int *status);
 /* Tells the ranks that this one's process has ended: those that wait for it
  * in the exchange at start-up would not find out. */
 void server_ended(int rank);
-
-void server_stop(void);
 
 /* ---- launch_env.c: the ranks' environment ---------------------------------
  */

@@ -25,6 +25,8 @@ static bool starts_with(const char *text, const char *prefix)
 static bool is_identity(const char *name, bool under_mpirun)
 {
     /* PMIX_MCA_ is how users tune PMIx; the rest leads to another server. */
+    if (strcmp(name, "ACCEL_LAUNCH") == 0)
+        return true;
     if (starts_with(name, "PMIX_"))
         return !starts_with(name, "PMIX_MCA_");
     if (starts_with(name, "PMI_") || starts_with(name, "SLURM_STEP_"))

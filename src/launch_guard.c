@@ -1,18 +1,23 @@
 /*
  * Cleaning up whatever happens. A small process waits for the end of a pipe
  * whose other end only the launcher has: when the launcher is gone, be it by
- * SIGKILL, it kills the ranks that are left and removes the directory.
+ * SIGKILL, it kills the ranks that are left and removes the directory. Where
+ * both were killed together, the next launcher does: in the directory is a file
+ * that both hold locked.
  */
 #include "cmd.h"
 #include "launch.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,15 +26,97 @@
  * 150 bytes is found on real machines. */
 #define SHORT_ENOUGH 48
 
+#define DIR_PREFIX "accel-launch-" /* and six characters of mkdtemp() */
+#define DIR_LENGTH (sizeof DIR_PREFIX - 1 + 6)
+#define LOCK "held-by-accel-launch"
+
 static struct {
     char dir[96];
-    int fd; /* the pipe to the guard */
+    int lock; /* the file that says that the directory is in use */
+    int fd;   /* the pipe to the guard */
     pid_t pid;
-} guard = {.fd = -1};
+} guard = {.lock = -1, .fd = -1};
+
+/* ---- the directory --------------------------------------------------------
+ */
+
+/* -1: no such file that is ours; EWOULDBLOCK: somebody else holds it. */
+static int take_lock(int dir, int flags)
+{
+    int fd = openat(dir, LOCK, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+    struct stat info;
+
+    if (fd < 0)
+        return -1;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &info) == 0) {
+        if (info.st_nlink == 1 && S_ISREG(info.st_mode) &&
+            info.st_uid == geteuid())
+            return fd;
+        errno = EWOULDBLOCK; /* removed by who held it meanwhile */
+    }
+    int error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+/* A directory with our file in it that nobody holds: its launcher and its guard
+ * are dead. */
+static void sweep_one(int parent, const char *name)
+{
+    int dir =
+        openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat info;
+    int lock = -1;
+
+    if (dir < 0)
+        return;
+    if (fstat(dir, &info) == 0 && info.st_uid == geteuid() &&
+        (info.st_mode & 07777) == 0700)
+        lock = take_lock(dir, 0);
+    close(dir);
+    if (lock < 0)
+        return;
+    cmd_remove_tree(parent, name);
+    close(lock);
+}
+
+static void sweep(const char *parent)
+{
+    DIR *list = opendir(parent);
+
+    if (!list)
+        return;
+    for (struct dirent *e; (e = readdir(list));)
+        if (strncmp(e->d_name, DIR_PREFIX, strlen(DIR_PREFIX)) == 0 &&
+            strlen(e->d_name) == DIR_LENGTH)
+            sweep_one(dirfd(list), e->d_name);
+    closedir(list);
+}
 
 /* The data store of PMIx takes some 100 KiB for 512 ranks. Without this check
  * it would fail in words that tell nobody that a disk is full. */
 #define ROOM ((unsigned long long)4 << 20)
+
+/*
+ * Between the making of the file and its lock another launcher may sweep the
+ * directory: then it is busy. Where files cannot be locked nobody sweeps.
+ */
+static int lock_dir(void)
+{
+    int dir = open(guard.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int error = dir < 0 ? errno : 0;
+
+    if (dir >= 0) {
+        guard.lock = take_lock(dir, O_CREAT | O_EXCL);
+        if (guard.lock < 0 && errno == EWOULDBLOCK)
+            error = EBUSY;
+        close(dir);
+    }
+    if (error)
+        cmd_remove_tree(AT_FDCWD, guard.dir);
+    return error;
+}
 
 /* 0, or the errno of what is wrong with `parent`. */
 static int make_dir(const char *parent)
@@ -44,8 +131,9 @@ static int make_dir(const char *parent)
         return errno;
     if ((unsigned long long)fs.f_bavail * fs.f_frsize < ROOM)
         return ENOSPC;
-    snprintf(guard.dir, sizeof guard.dir, "%s/accel-XXXXXX", parent);
-    return mkdtemp(guard.dir) ? 0 : errno;
+    sweep(parent);
+    snprintf(guard.dir, sizeof guard.dir, "%s/" DIR_PREFIX "XXXXXX", parent);
+    return mkdtemp(guard.dir) ? lock_dir() : errno;
 }
 
 static bool make_some_dir(void)
@@ -113,21 +201,25 @@ static _Noreturn void stand_guard(int fd)
     }
     for (size_t i = 0; i < groups.count; i++)
         kill(-groups.list[i], SIGKILL);
-    cmd_remove_tree(guard.dir);
+    cmd_remove_tree(AT_FDCWD, guard.dir);
     _exit(0);
 }
 
-/* The guard must hold none of the launcher's descriptors: somebody may wait
- * for the end of a pipe. */
-static void keep_only(int fd)
+/* The guard must hold none of the launcher's other descriptors: somebody may
+ * wait for the end of a pipe. */
+static void keep_only(int fd, int other)
 {
     int null = open("/dev/null", O_RDWR);
+    unsigned low = (unsigned)(fd < other ? fd : other);
+    unsigned high = (unsigned)(fd < other ? other : fd);
 
     for (int i = 0; i < 3 && null >= 0; i++)
         dup2(null, i);
-    if (fd > 3)
-        close_range(3, (unsigned)fd - 1, 0);
-    close_range((unsigned)fd + 1, ~0u, 0);
+    if (low > 3)
+        close_range(3, low - 1, 0);
+    if (high > low + 1)
+        close_range(low + 1, high - 1, 0);
+    close_range(high + 1, ~0u, 0);
 }
 
 const char *guard_start(void)
@@ -141,7 +233,7 @@ const char *guard_start(void)
     guard.pid = fork();
     if (guard.pid == 0) {
         close(ends[1]);
-        keep_only(ends[0]);
+        keep_only(ends[0], guard.lock < 0 ? ends[0] : guard.lock);
         stand_guard(ends[0]);
     }
     close(ends[0]);
@@ -151,7 +243,7 @@ const char *guard_start(void)
     close(guard.fd);
 fail:
     fprintf(stderr, "accel: launch: %s\n", strerror(errno));
-    cmd_remove_tree(guard.dir);
+    cmd_remove_tree(AT_FDCWD, guard.dir);
     return NULL;
 }
 

@@ -5,6 +5,10 @@
  *
  * Calls from PMIx come on its own thread: they only leave a note and wake the
  * loop of launch_run.c.
+ *
+ * It is not finalized: all it has is in the directory that the guard removes
+ * and in this process, which ends; and PMIx_server_finalize() of 4.2 waits for
+ * ever once it has refused a connection, which anybody on this machine may try.
  */
 #include "launch.h"
 
@@ -19,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -42,8 +47,8 @@ static void on_alarm(int number)
 {
     static const char text[] =
         "accel: launch: the PMIx server hangs; is PMIX_MCA_... set in the "
-        "environment?\n";
-    ssize_t ignored = write(STDERR_FILENO, text, sizeof text - 1);
+        "environment, or does a rank run as another user?\n";
+    ssize_t ignored = write(trouble_fd(), text, sizeof text - 1);
 
     (void)number;
     (void)ignored;
@@ -248,6 +253,26 @@ static bool name_nodes(void)
         else
             snprintf(server.names[n], sizeof *server.names, "%.255s",
                      slurm && *slurm ? slurm : server.host);
+    return true;
+}
+
+/*
+ * PMIx 4.2 listens on TCP and believes who connects which user it is: whoever
+ * knows the name of the job may say it is a rank. So nobody guesses it, and it
+ * is told in the ranks' environment only.
+ */
+static bool name_job(void)
+{
+    unsigned char random[16];
+    size_t at;
+
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+        return false;
+    at = (size_t)snprintf(server.nspace, sizeof server.nspace,
+                          "accel.launch.%d.", (int)getpid());
+    for (size_t i = 0; i < sizeof random; i++)
+        at += (size_t)snprintf(server.nspace + at, sizeof server.nspace - at,
+                               "%02x", random[i]);
     return true;
 }
 
@@ -469,8 +494,10 @@ bool server_start(const struct launch_options *options, const char *dir,
     server.size = options->size;
     server.nodes = options->nodes;
     server.wake_fd = wake_fd;
-    snprintf(server.nspace, sizeof server.nspace, "accel.launch.%d.%lld",
-             (int)getpid(), (long long)time(NULL));
+    if (!name_job()) {
+        perror("accel: launch: no random numbers");
+        return false;
+    }
     if (!name_nodes()) {
         fprintf(stderr, "accel: launch: no memory\n");
         return false;
@@ -482,12 +509,14 @@ bool server_start(const struct launch_options *options, const char *dir,
     int threads = count_threads();
     bool choose = files_are_limited() && setenv("PMIX_MCA_gds", "hash", 0) == 0;
     watch(true);
+    trouble_begin();
     pmix_status_t rc = PMIx_server_init(&module, info, 2);
+    trouble_end(rc == PMIX_SUCCESS ? NULL : PMIx_Error_string(rc));
     if (choose)
         unsetenv("PMIX_MCA_gds");
     PMIX_INFO_DESTRUCT(&info[0]);
     PMIX_INFO_DESTRUCT(&info[1]);
-    if (failed("starting", rc) || !started_whole(threads))
+    if (rc != PMIX_SUCCESS || !started_whole(threads))
         return false;
     /* Without a handler PMIx complains of clients that die. */
     PMIx_Register_event_handler(NULL, 0, NULL, 0, on_event, NULL, NULL);
@@ -522,6 +551,7 @@ bool server_register(int rank)
 bool server_env(int rank, char ***env)
 {
     pmix_proc_t proc = proc_of(rank);
+    char mark[sizeof server.nspace + 48];
 
     watch(true);
     pmix_status_t rc = PMIx_server_setup_fork(&proc, env);
@@ -529,6 +559,10 @@ bool server_env(int rank, char ***env)
     /* It names this machine, but the rank is on a pretended node. */
     if (rc == PMIX_SUCCESS)
         PMIX_SETENV(rc, "PMIX_HOSTNAME", server_node(rank), env);
+    snprintf(mark, sizeof mark, "%d %d %u %s", rank, server.size,
+             (unsigned)getuid(), server.nspace);
+    if (rc == PMIX_SUCCESS)
+        PMIX_SETENV(rc, "ACCEL_LAUNCH", mark, env);
     return !failed("preparing a rank", rc);
 }
 
@@ -562,17 +596,4 @@ void server_ended(int rank)
     PMIX_INFO_DESTRUCT(&info[0]);
     PMIX_INFO_DESTRUCT(&info[1]);
     failed("telling of a rank's end", rc);
-}
-
-void server_stop(void)
-{
-    static struct reply reply = REPLY_INIT;
-
-    watch(true);
-    PMIx_server_deregister_nspace(server.nspace, answer, &reply);
-    wait_for(&reply, PMIX_SUCCESS);
-    PMIx_server_finalize();
-    watch(false);
-    free(server.names);
-    server.names = NULL;
 }

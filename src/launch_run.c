@@ -493,7 +493,6 @@ int launch_run(struct launch_options *options)
     start_all(&run);
     loop(&run);
     input_close(&run.input);
-    server_stop();
     guard_stop();
     free(run.ranks);
     free(run.polls);

@@ -21,6 +21,7 @@ src_accel_SOURCES = \
 	src/launch_proc.c \
 	src/launch_run.c \
 	src/launch_stdin.c \
+	src/launch_trouble.c \
 	src/test.h \
 	src/test_comm.c \
 	src/test_loader.c \

@@ -2,6 +2,7 @@
 #include "cmd.h"
 #include "test.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -239,7 +240,7 @@ void check_checkpoint(struct test *test, struct finding *finding)
     /* Nobody may still be reading. */
     accel_wait_for_everyone(accel);
     if (accel_is_main(accel))
-        cmd_remove_tree(path);
+        cmd_remove_tree(AT_FDCWD, path);
     snprintf(finding->detail, sizeof finding->detail,
              "saved in %.150s, loaded, removed", test->dir ? test->dir : ".");
 }

@@ -101,6 +101,10 @@ static accel_status_t custom_open(accel_job_t *job, const accel_oob_t *oob)
 
     if ((st = check_arguments(oob)) != ACCEL_OK)
         return st;
+    /* MPI alone in a world of several: that is a start that went wrong. */
+    if (oob->mpi_comm && oob->size == 1 &&
+        (st = ax_mark_check(oob->rank, oob->size, NULL)) != ACCEL_OK)
+        return st;
     if ((st = introduce(oob, &mine)) != ACCEL_OK)
         return st;
     job->oob = *oob;

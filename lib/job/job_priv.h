@@ -73,6 +73,26 @@ typedef struct ax_records {
 accel_status_t ax_records_compare(const accel_job_t *job,
                                   const ax_records_t *all);
 
+/* ---- mark.c: what accel launch has said of this process -------------------
+ */
+
+#define AX_MARK_ENV "ACCEL_LAUNCH"
+
+typedef struct ax_mark {
+    int rank, size;
+    unsigned uid; /* of the launcher */
+    char nspace[128];
+} ax_mark_t;
+
+/* From the environment that a process was started with, NUL-separated and
+ * with a NUL at data[bytes]. False: none, or one of an ancestor's. */
+bool ax_mark_read(const char *data, size_t bytes, ax_mark_t *mark);
+
+/* Whether this process's mark, if any, agrees; nspace is NULL for a world that
+ * has none. */
+accel_status_t ax_mark_check(int rank, int size, const char *nspace);
+accel_status_t ax_mark_check_user(void);
+
 /* ---- providers ------------------------------------------------------------
  */
 

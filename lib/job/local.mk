@@ -6,6 +6,7 @@ lib_libaccel_core_la_SOURCES += \
 	lib/job/detect.c \
 	lib/job/nodes.c \
 	lib/job/map.c \
+	lib/job/mark.c \
 	lib/job/record.c \
 	lib/job/compare.c \
 	lib/job/exchange.c \

@@ -270,6 +270,8 @@ static accel_status_t pmix_open(accel_job_t *job, const accel_oob_t *oob)
     accel_status_t st;
 
     (void)oob;
+    if ((st = ax_mark_check_user()) != ACCEL_OK)
+        return st;
     st = start_session(ax_settings_int(job->settings, "timeout"));
     if (st != ACCEL_OK)
         return st;
@@ -278,6 +280,9 @@ static accel_status_t pmix_open(accel_job_t *job, const accel_oob_t *oob)
                        session.me.rank);
     job->rank = (int)session.me.rank;
     if ((st = get_size(job)) != ACCEL_OK)
+        return st;
+    st = ax_mark_check(job->rank, job->size, session.me.nspace);
+    if (st != ACCEL_OK)
         return st;
     if ((st = get_nodes(job)) != ACCEL_OK)
         return st;
@@ -570,6 +575,22 @@ static accel_status_t read_one(const accel_job_t *job, const char *key,
     return st;
 }
 
+/* All have published, and yet one has left before the fence was over. The news
+ * which may come after the fence's end. */
+static accel_status_t fail_left(const accel_job_t *job)
+{
+    const struct timespec tick = {.tv_nsec = TICK_NS};
+    char who[96] = "a rank";
+
+    for (int i = 0; i < LATE_TICKS && !atomic_load(&session.ended); i++)
+        nanosleep(&tick, NULL);
+    int ended = atomic_load(&session.ended) - 1;
+    if (ended >= 0 && ended < job->size)
+        ax_job_who(job, ended, who, sizeof who);
+    return ax_fail(ACCEL_ERR_PEER,
+                   "job: %s ended during the exchange at start-up", who);
+}
+
 static accel_status_t pmix_allgather(accel_job_t *job,
                                      const unsigned char *mine, size_t bytes,
                                      ax_records_t *all)
@@ -588,10 +609,7 @@ static accel_status_t pmix_allgather(accel_job_t *job,
     /* When a rank has left, the record that is missing tells which. */
     for (int r = 0; r < job->size && st == ACCEL_OK; r++)
         st = read_one(job, key, r, all, &room);
-    if (st == ACCEL_OK && !whole)
-        st = ax_fail(ACCEL_ERR_PEER,
-                     "job: a rank ended during the exchange at start-up");
-    return st;
+    return st == ACCEL_OK && !whole ? fail_left(job) : st;
 }
 
 static void pmix_leave(accel_job_t *job)

@@ -2,7 +2,9 @@
 #include "base/base.h"
 #include "pmix_priv.h"
 
+#include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 struct timespec ax_pmix_after(int64_t ns)
 {
@@ -79,6 +81,31 @@ static accel_status_t check_stack(void)
                    STACK_LEAST >> 10, (unsigned long long)stack.rlim_cur >> 10);
 }
 
+/* The variables that tune PMIx: a wrong one of them is a common cause. */
+static const char *tuned_by(char *text, size_t room)
+{
+    text[0] = '\0';
+    for (char **at = environ; at && *at; at++)
+        if (strncmp(*at, "PMIX_MCA_", 9) == 0)
+            ax_append(text, room, "%s %.*s", *text ? "," : "; set are",
+                      (int)strcspn(*at, "="), *at);
+    if (*text)
+        ax_append(text, room, ": try without");
+    return text;
+}
+
+static accel_status_t fail_init(void)
+{
+    char tuned[200];
+
+    return ax_fail(ACCEL_ERR_UNSUPPORTED,
+                   "job: PMIX_NAMESPACE is set, but PMIx_Init says %s (%d): "
+                   "the launcher's PMIx server is gone, refuses, or is not for "
+                   "this process; unset PMIX_NAMESPACE to run as one process%s",
+                   PMIx_Error_string(init.rc), (int)init.rc,
+                   tuned_by(tuned, sizeof tuned));
+}
+
 accel_status_t ax_pmix_init(int64_t seconds, pmix_proc_t *me)
 {
     pthread_t thread;
@@ -102,12 +129,7 @@ accel_status_t ax_pmix_init(int64_t seconds, pmix_proc_t *me)
     }
     pthread_join(thread, NULL);
     if (init.rc != PMIX_SUCCESS)
-        return ax_fail(ACCEL_ERR_UNSUPPORTED,
-                       "job: PMIX_NAMESPACE is set, but PMIx_Init says %s "
-                       "(%d): the launcher's PMIx server is gone, refuses, or "
-                       "is not for this process; unset PMIX_NAMESPACE to run "
-                       "as one process",
-                       PMIx_Error_string(init.rc), (int)init.rc);
+        return fail_init();
     *me = init.me;
     return ACCEL_OK;
 }

@@ -56,6 +56,18 @@ setup() {
     [ "$(grep -c 'rank 1 on .* ended before the exchange' <<<"$output")" -eq 2 ]
 }
 
+@test "one that is killed while it waits in the exchange is named" {
+    # shellcheck disable=SC2016
+    run timeout 60 accel launch -n 3 --nodes 2 --grace 1000 sh -c '
+        case $PMIX_RANK in
+        1) exec timeout --foreground -s KILL 1 "$0" ;;
+        2) sleep 2 ;;
+        esac
+        exec "$0"' "$job"
+    [ "$status" -eq 137 ]
+    [ "$(grep -cE 'job: rank 1 on n0 ended (while it waited in|during) the exchange at start-up' <<<"$output")" -eq 2 ]
+}
+
 @test "so does one that ends before it opens the job, however it ends" {
     for end in 'exit 0' 'exit 3' 'sleep 1; exit 0' 'kill -9 $$'; do
         # far less than the timeout, and than the launcher's patience
@@ -124,4 +136,39 @@ setup() {
         [ "$status" -eq 0 ]
         grep -q "^mpi $order rank 0 of 1" <<<"$output"
     done
+}
+
+@test "MPI that starts first below accel launch: no worlds of one" {
+    [ -x "$mpi" ] || skip "no MPI at configure"
+    export ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0"
+    run timeout 60 accel launch -n 3 "$mpi" mpi
+    [ "$status" -eq 1 ]
+    for r in 0 1 2; do
+        grep -q "accel launch has started this process as rank $r of 3, but \
+PMIx now says rank 0 of 1: MPI_Init() joins nobody below accel launch; start" \
+            <<<"$output"
+    done
+    run ! grep -q '^mpi mpi' <<<"$output"
+    # nor by the communicator of MPI
+    run timeout 60 accel launch -n 2 "$top_builddir/tests/multi/mp_comm_mpi" barrier
+    [ "$status" -ne 0 ]
+    [ "$(grep -c 'rank [01] of 2, but MPI says rank 0 of 1' <<<"$output")" -eq 2 ]
+}
+
+@test "a launcher inside a rank of accel launch is believed" {
+    run timeout 60 accel launch -n 2 accel launch -n 3 "$job"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^world 3' <<<"$output")" -eq 6 ]
+    run timeout 60 accel launch -n 2 env -u PMIX_NAMESPACE "$job"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^world 1 .* single' <<<"$output")" -eq 2 ]
+    [ -x "$mpi" ] || skip "no MPI at configure"
+    export ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0"
+    run timeout 60 accel launch -n 2 mpirun -n 2 "$mpi" mpi
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^mpi mpi rank . of 2' <<<"$output")" -eq 4 ]
+    # and accel launch inside a rank of mpirun
+    run timeout 60 mpirun -n 2 accel launch -n 3 "$job"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^world 3' <<<"$output")" -eq 6 ]
 }

@@ -166,3 +166,119 @@ WANT
         [ "$kib" -lt "${LAUNCHER_KIB:-60000}" ]
     done
 }
+
+# A user that is nobody, with a home of its own.
+stranger() {
+    setpriv --reuid=54321 --regid=54321 --clear-groups env HOME=/ "$@"
+}
+
+@test "ranks of another user are told at once" {
+    export -f stranger
+    run launch -n 2 bash -c "stranger '$job'"
+    [ "$status" -eq 1 ]
+    [ "$(grep -c "job: accel launch runs as user $(id -u) and this rank [01] as \
+user 54321, whom its PMIx server refuses; change the user before" <<<"$output")" -eq 2 ]
+    # and where the user is changed before
+    mkdir -m 700 "$dir/theirs"
+    chown 54321 "$dir" "$dir/theirs"
+    TMPDIR=$dir/theirs run stranger timeout -k 5 60 accel launch -n 2 "$job"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^world 2' <<<"$output")" -eq 2 ]
+}
+
+@test "a connection that the server refused does not spoil the status" {
+    export -f stranger
+    abort=$top_builddir/tests/multi/mp_abort
+    run launch -n 2 bash -c "[ \$PMIX_RANK = 1 ] || stranger '$abort' 0 9; exit 0"
+    [ "$status" -eq 0 ]
+    run ! grep -q hangs <<<"$output"
+    run -7 launch -n 2 --grace 0 bash -c \
+        "[ \$PMIX_RANK = 1 ] || { stranger '$abort' 0 9; exit 7; }; sleep 300"
+    # a stranger who does not know the job's name, and one who knows nothing
+    cat >"$dir/garbage" <<'GARBAGE'
+import os, re, socket
+uri = next(v for k, v in os.environ.items() if k.startswith("PMIX_SERVER_URI"))
+host, port = re.search(r"//([0-9.]+):([0-9]+)", uri).groups()
+for i in range(3):
+    s = socket.create_connection((host, int(port)))
+    s.send(bytes(range(200)))
+    s.close()
+silent = socket.create_connection((host, int(port)))
+GARBAGE
+    run launch -n 2 bash -c "
+        [ \$PMIX_RANK = 1 ] || {
+            PMIX_NAMESPACE=accel.launch.1.1 stranger '$abort' 0 9
+            python3 '$dir/garbage'
+        }
+        exec '$job'"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^world 2' <<<"$output")" -eq 2 ]
+}
+
+@test "the name of a job is 128 random bits that no other user sees" {
+    for i in 1 2; do
+        launch -n 2 bash -c 'echo "$PMIX_NAMESPACE"; tr "\0" " " </proc/$PPID/cmdline
+            find "$TMPDIR"/accel-launch-* -maxdepth 0 -printf "\n%m %f\n"' >"$dir/out.$i"
+        grep -xE 'accel\.launch\.[0-9]+\.[0-9a-f]{32}' "$dir/out.$i" |
+            sort -u >"$dir/name.$i"
+        [ "$(wc -l <"$dir/name.$i")" -eq 1 ]
+        secret=$(sed 's/.*\.//' "$dir/name.$i")
+        [ "$(grep -c "$secret" "$dir/out.$i")" -eq 2 ] # not in what all may see
+        [ "$(grep -cE '^700 accel-launch-.{6}$' "$dir/out.$i")" -eq 2 ]
+    done
+    [ "$(sed 's/.*\.//' "$dir/name.1")" != "$(sed 's/.*\.//' "$dir/name.2")" ]
+}
+
+@test "no network at all: told with what to type" {
+    run timeout 60 unshare -n accel launch -n 2 "$job"
+    [ "$status" -eq 1 ]
+    [[ $output == 'accel: launch: the PMIx server does not start (INIT): no network interface is up here'*'"ip link set lo up" does' ]]
+    [ "$(wc -l <<<"$output")" -eq 1 ]
+    run timeout 60 unshare -n sh -c "ip link set lo up && accel launch -n 2 '$job'"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^world 2' <<<"$output")" -eq 2 ]
+}
+
+@test "a wrong PMIX_MCA_ variable is named, by the launcher and by ranks" {
+    for name in gds psec ptl_base_if_include; do
+        run env PMIX_MCA_$name=nonsense timeout 60 accel launch -n 2 "$job"
+        [ "$status" -eq 1 ]
+        [ "$(wc -l <<<"$output")" -eq 1 ]
+        grep -q "PMIX_MCA_$name is set in the environment; try without it" \
+            <<<"$output"
+    done
+    mkdir "$dir/.pmix"
+    echo 'psec = nonsense' >"$dir/.pmix/mca-params.conf"
+    HOME=$dir run launch -n 2 "$job"
+    [ "$status" -eq 1 ]
+    grep -q "$dir/.pmix/mca-params.conf tunes PMIx; try without it" <<<"$output"
+    run launch -n 2 env PMIX_MCA_psec=nonsense "$job"
+    [ "$status" -eq 1 ]
+    [ "$(grep -c 'PMIx_Init says .*; set are PMIX_MCA_psec: try without' \
+        <<<"$output")" -eq 2 ]
+}
+
+@test "what a launcher killed with its guard has left is swept by the next" {
+    mkdir -m 700 "$dir/accel-launch-backup"
+    echo mine >"$dir/accel-launch-backup/thesis"
+    accel launch -n 1 sh -c 'echo up >"$TMPDIR/up"; exec sleep 318' 2>&1 3>&- &
+    pid=$!
+    await test -s "$dir/up"
+    left=$(ls -d "$dir"/accel-launch-* | grep -v backup)
+    # in use: left alone
+    launch -n 1 true
+    [ -d "$left" ]
+    guard=$(pgrep -P "$pid" -x accel-guard)
+    kill -KILL "$pid" "$guard"
+    wait "$pid" || true
+    gone_guard() { ! kill -0 "$guard" 2>/dev/null; }
+    await gone_guard
+    [ -d "$left" ]
+    mkdir "$dir/elsewhere"
+    echo keep >"$dir/elsewhere/keep"
+    ln -s "$dir/elsewhere" "$left/link"
+    launch -n 1 true
+    [ ! -e "$left" ]
+    [ "$(cat "$dir/elsewhere/keep" "$dir/accel-launch-backup/thesis")" = $'keep\nmine' ]
+    [ "$(ls -d "$dir"/accel-launch-*)" = "$dir/accel-launch-backup" ]
+}

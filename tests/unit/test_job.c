@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 /* ---- node lists -----------------------------------------------------------
@@ -508,6 +509,52 @@ static void the_time_limit_is_read(void **state)
         unsetenv(names[n]);
 }
 
+/* ---- the mark of accel launch ---------------------------------------------
+ */
+
+static const struct {
+    const char *block; /* variables, each ended by a line's end */
+    bool found;
+} marks[] = {
+    {"A=1\nACCEL_LAUNCH=2 4 0 accel.launch.7.ab\n"
+     "PMIX_NAMESPACE=accel.launch.7.ab\n",
+     true},
+    {"PMIX_NAMESPACE=a\nACCEL_LAUNCH=2 4 0 a", true},
+    /* an mpirun, srun or launcher in between, or somebody who takes it out */
+    {"PMIX_NAMESPACE=slurm.pmix.1.0\nACCEL_LAUNCH=2 4 0 a\n", false},
+    {"PMIX_NAMESPACE=ab\nACCEL_LAUNCH=2 4 0 a\n", false},
+    {"ACCEL_LAUNCH=2 4 0 a\n", false},
+    {"PMIX_NAMESPACE=a\n", false},
+    {"PMIX_NAMESPACE=a\nXACCEL_LAUNCH=2 4 0 a\n", false},
+    {"PMIX_NAMESPACE=a\nACCEL_LAUNCH2=2 4 0 a\n", false},
+    /* words that are no mark */
+    {"PMIX_NAMESPACE=a\nACCEL_LAUNCH=yes\n", false},
+    {"PMIX_NAMESPACE=a\nACCEL_LAUNCH=4 4 0 a\n", false},
+    {"PMIX_NAMESPACE=a\nACCEL_LAUNCH=-1 4 0 a\n", false},
+    {"PMIX_NAMESPACE=a\nACCEL_LAUNCH=2 4 0 a b\n", false},
+    {"PMIX_NAMESPACE=\nACCEL_LAUNCH=2 4 0 \n", false},
+    {"", false},
+};
+
+static void marks_are_of_this_process(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(marks); i++) {
+        size_t bytes = strlen(marks[i].block);
+        char *block = strdup(marks[i].block);
+        ax_mark_t mark;
+        for (size_t c = 0; c < bytes; c++)
+            if (block[c] == '\n')
+                block[c] = '\0';
+        assert_int_equal(ax_mark_read(block, bytes, &mark), marks[i].found);
+        if (marks[i].found) {
+            assert_int_equal(mark.rank, 2);
+            assert_int_equal(mark.size, 4);
+        }
+        free(block);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -522,6 +569,7 @@ int main(void)
         cmocka_unit_test(long_texts_are_cut_but_fit),
         cmocka_unit_test(damaged_records_do_no_harm),
         cmocka_unit_test(the_time_limit_is_read),
+        cmocka_unit_test(marks_are_of_this_process),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
