@@ -224,8 +224,8 @@ ACCEL_API bool accel_loader_end_of_data(const accel_loader_t *loader);
 ACCEL_API uint64_t accel_loader_epoch(const accel_loader_t *loader);
 ACCEL_API void accel_loader_set_epoch(accel_loader_t *loader, uint64_t epoch);
 
-/* Goes to batch `k` of the present epoch, in constant time. ACCEL_ERR_ARG
- * when k > length. */
+/* Goes to batch `k` of the present epoch, in constant time; from `length` on
+ * nothing is left of it. ACCEL_ERR_ARG: loader is NULL. */
 ACCEL_API accel_status_t accel_loader_seek(accel_loader_t *loader, uint64_t k);
 
 /*

@@ -200,10 +200,27 @@ void accel_loader_destroy(accel_loader_t *loader)
 /* ---- batches -------------------------------------------------------------
  */
 
+/* Said once, by the rank that reads first. */
+static void warn_of_nothing(accel_loader_t *l)
+{
+    if (l->warned || l->shard.rank != 0)
+        return;
+    l->warned = true;
+    ax_log(
+        AX_LOG_WARN,
+        "loader: epoch %llu has no batch of %zu samples a rank on %d ranks%s",
+        (unsigned long long)l->run.epoch, l->rows, l->shard.size,
+        l->shard.drop_last ? ": drop_last leaves out all there is; take a "
+                             "smaller batch_size"
+                           : "");
+}
+
 static accel_status_t end_epoch(accel_loader_t *l)
 {
     bool at_end = l->at_end;
 
+    if (l->next == 0 && l->run.base == 0)
+        warn_of_nothing(l);
     ax_go_to(l, l->run.epoch + 1, 0, 0);
     l->at_end = at_end; /* until the next epoch's first batch */
     return ACCEL_END;

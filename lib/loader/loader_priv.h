@@ -236,6 +236,7 @@ struct accel_loader {
     void (*gone)(void *context, const accel_loader_t *loader);
     void *owner;
     bool taken;
+    bool warned; /* that an epoch has no batch */
 };
 
 /* The rank's own part comes from others: dispatch on several ranks. */

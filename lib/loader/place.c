@@ -56,11 +56,8 @@ accel_status_t accel_loader_seek(accel_loader_t *loader, uint64_t k)
         return ax_fail_null(__func__, "loader");
     uint64_t length = loader->run.length;
 
-    if (k > length)
-        return ax_fail(ACCEL_ERR_ARG,
-                       "loader: no batch %llu; an epoch has %llu here",
-                       (unsigned long long)k, (unsigned long long)length);
-    ax_go_to(loader, loader->run.epoch, loader->run.base, k);
+    ax_go_to(loader, loader->run.epoch, loader->run.base,
+             k < length ? k : length);
     return ACCEL_OK;
 }
 

@@ -256,20 +256,6 @@ static accel_status_t tie_optimizer(accel_t *accel, accel_optimizer_t *opt)
     return ACCEL_OK;
 }
 
-static accel_status_t check_length(const accel_t *accel,
-                                   const accel_loader_t *loader)
-{
-    bool may_be_empty =
-        ax_loader_options(loader)->uneven && !accel_is_main(accel);
-
-    if (accel_loader_length(loader) > 0 || may_be_empty)
-        return ACCEL_OK;
-    return ax_fail(ACCEL_ERR_ARG,
-                   "prepare: the loader gives no batch on %d ranks: the "
-                   "dataset is empty, or drop_last drops all of it",
-                   accel_size(accel));
-}
-
 /* For loaders with `dispatch`. */
 static accel_status_t broadcast_from_main(void *context, void *data,
                                           size_t bytes)
@@ -329,7 +315,7 @@ static accel_status_t tie_loader(accel_t *accel, accel_loader_t *loader)
                                           .scatter = scatter_from_main,
                                           .context = accel});
     st = accel_loader_set_rank(loader, accel_rank(accel), accel_size(accel));
-    if (st != ACCEL_OK || (st = check_length(accel, loader)) != ACCEL_OK)
+    if (st != ACCEL_OK)
         return st;
     ax_loader_set_watch(loader, &(ax_watch_t){.check = check_others,
                                               .failed = tell_others,

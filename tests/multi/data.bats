@@ -52,6 +52,17 @@ in_shapes() {
     in_shapes 3 "7 1" "9 1"
 }
 
+@test "an epoch without a batch: no rounds, and one warning a loader" {
+    for shape in "1 1" "3 1" "4 2"; do
+        # shellcheck disable=SC2086
+        run on $shape nothing
+        echo "$output"
+        [[ $status -eq 0 ]]
+        [[ $(grep -c 'epoch 0 has no batch of 4 .*drop_last' <<<"$output") -eq 6 ]]
+        [[ $(grep -c 'has no batch' <<<"$output") -eq 6 ]]
+    done
+}
+
 @test "case 4: unequal numbers of batches" {
     in_shapes 4a "8 1"
     in_shapes 4b "4 1" "4 2"

@@ -365,6 +365,34 @@ static void case_3(void)
     accel_dataset_destroy(d);
 }
 
+/* An epoch without a batch is one of no rounds, however it is dealt. */
+static void case_nothing(void)
+{
+    const accel_loader_options_t *const kinds[] = {
+        ACCEL_LOADER(.batch_size = 4, .drop_last = true),
+        ACCEL_LOADER(.batch_size = 4, .drop_last = true, .threads = 2),
+        ACCEL_LOADER(.batch_size = 4, .drop_last = true, .dispatch = true),
+    };
+    accel_field_t field = {"id", ACCEL_U64, 1};
+    uint64_t few = 3;
+    accel_dataset_t *d[2] = {dataset(few)};
+    accel_batch_t b;
+
+    OK(accel_dataset_from_stream(&field, 1, next_number, &few, &d[1]));
+    for (size_t k = 0; k < 6; k++) {
+        accel_loader_t *l = prepared(d[k / 3], kinds[k % 3]);
+        CHECK(accel_loader_length(l) == (k / 3 ? ACCEL_UNKNOWN : 0));
+        for (uint64_t epoch = 0; epoch < 3; epoch++) {
+            CHECK(accel_loader_epoch(l) == epoch);
+            OK(epoch == 1 ? accel_loader_seek(l, 7) : ACCEL_OK);
+            CHECK(accel_loader_next(l, &b) == ACCEL_END);
+        }
+        accel_loader_destroy(l);
+    }
+    accel_dataset_destroy(d[0]);
+    accel_dataset_destroy(d[1]);
+}
+
 /* With a loader that knows its end, the short group counts as well. */
 static void case_join_loader(void)
 {
@@ -609,6 +637,7 @@ static const struct {
     {"seek", case_seek},
     {"1", case_1},
     {"3", case_3},
+    {"nothing", case_nothing},
     {"4a", case_4a},
     {"4b", case_4b},
     {"4c", case_4c},
