@@ -164,7 +164,7 @@ void accel_close(accel_t *accel)
     if (!accel)
         return;
     let_go(accel);
-    ax_stop_close();
+    ax_stop_close(accel->stop);
     ax_quiet_close();
     ax_bucket_give_up(accel);
     free(accel->flight.requests);

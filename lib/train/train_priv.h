@@ -250,8 +250,9 @@ void ax_step_reset(accel_t *accel);
 /* Catches SIGTERM and `signal`; 0 catches nothing at all. */
 accel_status_t ax_stop_open(int signal);
 
-/* Gives the signals back to those who had them. */
-void ax_stop_close(void);
+/* Gives the signals back to those who had them; when a stop was told, those
+ * that would end the process are ignored from then on. */
+void ax_stop_close(bool told);
 
 /* A signal that comes again this long after it first came, or later, is not
  * caught any more. The setter is for tests. */

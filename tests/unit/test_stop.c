@@ -410,6 +410,112 @@ static void a_long_save_is_kept_free(void **state)
     clear_limit();
 }
 
+/* A rank that was told leaves with its own status, whatever comes then; one
+ * that was not, and one with a handler of its own, are as they were before. */
+static void a_told_rank_is_not_killed_on_its_way_out(void **state)
+{
+    static const int signals[] = {SIGTERM, SIGUSR2};
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        bool told = i < 2;
+        int signal_now = signals[i % 2], status;
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            rig_t rig;
+            rig_open(&rig, &(rig_options_t){0});
+            if (told)
+                raise(SIGUSR2);
+            rig_train(&rig, 1);
+            if (accel_should_stop(rig.accel) != told)
+                _exit(99);
+            rig_close(&rig);
+            raise(signal_now);
+            _exit(75);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        if (told)
+            assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 75);
+        else
+            assert_true(WIFSIGNALED(status) && WTERMSIG(status) == signal_now);
+    }
+}
+
+/* And a next accelerator catches them again. */
+static void after_a_told_rank_signals_stop_again(void **state)
+{
+    int status;
+    pid_t child = fork();
+
+    (void)state;
+    assert_true(child >= 0);
+    if (child == 0) {
+        rig_t rig;
+        for (int i = 0; i < 2; i++) {
+            rig_open(&rig, &(rig_options_t){0});
+            raise(SIGTERM);
+            rig_train(&rig, 1);
+            if (!accel_should_stop(rig.accel))
+                _exit(99);
+            if (i == 0)
+                rig_close(&rig);
+        }
+        ax_stop_set_patience(0);
+        raise(SIGTERM); /* somebody insists */
+        _exit(98);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+}
+
+/* What a child that has these blocked says when it opens; `by_parent`: they
+ * were blocked where it was started. */
+static void opened_with(bool by_parent, int how, char *said, size_t room)
+{
+    int ends[2], status;
+    sigset_t mask, before;
+
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGTERM);
+    assert_int_equal(pipe(ends), 0);
+    if (by_parent)
+        sigprocmask(how, &mask, &before);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        rig_t rig;
+        dup2(ends[1], STDERR_FILENO);
+        sigprocmask(how, &mask, NULL);
+        rig_open(&rig, &(rig_options_t){0});
+        _exit(0);
+    }
+    close(ends[1]);
+    ssize_t n = read(ends[0], said, room - 1);
+    said[n > 0 ? n : 0] = '\0';
+    close(ends[0]);
+    waitpid(child, &status, 0);
+    if (by_parent)
+        sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+static void a_blocked_signal_is_told_with_who_blocks_it(void **state)
+{
+    char said[1024], parent[64];
+
+    (void)state;
+    opened_with(false, SIG_UNBLOCK, said, sizeof said);
+    assert_null(strstr(said, "blocked"));
+    opened_with(false, SIG_BLOCK, said, sizeof said);
+    assert_non_null(strstr(said, "signal 15 (Terminated) is blocked by this "
+                                 "program, so it stops nothing"));
+    assert_null(strstr(said, "signal 12"));
+    opened_with(true, SIG_BLOCK, said, sizeof said);
+    snprintf(parent, sizeof parent, "blocked by its parent, process %d (",
+             (int)getpid());
+    assert_non_null(strstr(said, parent));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -426,6 +532,9 @@ int main(void)
         cmocka_unit_test(no_progress_is_an_error),
         cmocka_unit_test(a_long_step_is_forgotten_slowly),
         cmocka_unit_test(a_long_save_is_kept_free),
+        cmocka_unit_test(a_told_rank_is_not_killed_on_its_way_out),
+        cmocka_unit_test(after_a_told_rank_signals_stop_again),
+        cmocka_unit_test(a_blocked_signal_is_told_with_who_blocks_it),
     };
 
     clear_limit();
