@@ -139,6 +139,8 @@ static accel_status_t chain_new(accel_dataset_t *const *parts, size_t nparts,
     }
     (*out)->format = "concat";
     (*out)->identity = identity;
+    (*out)->parts = (const accel_dataset_t *const *)c->part;
+    (*out)->nparts = c->nparts;
     (*out)->read = chain_read;
     (*out)->destroy = chain_destroy;
     (*out)->self = c;
@@ -231,6 +233,8 @@ static accel_status_t view_new(const accel_dataset_t *base, uint64_t *index,
     *v = (view_t){.base = base, .index = index};
     (*out)->format = format;
     (*out)->identity = accel_dataset_fingerprint(base);
+    (*out)->parts = &v->base;
+    (*out)->nparts = 1;
     (*out)->read = view_read;
     (*out)->destroy = view_destroy;
     (*out)->self = v;

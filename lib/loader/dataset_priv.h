@@ -17,6 +17,8 @@ typedef struct ax_shape {
     size_t dim[AX_DIMS];
 } ax_shape_t;
 
+struct ax_file;
+
 struct accel_dataset {
     accel_field_t *fields; /* names are owned */
     size_t *bytes;         /* of one sample, field by field */
@@ -25,6 +27,10 @@ struct accel_dataset {
     uint64_t samples;
     const char *format;
     uint64_t identity; /* a hash of where the samples come from; 0: memory */
+    const struct ax_file *file; /* what `self` reads, */
+    size_t nfiles;
+    const accel_dataset_t *const *parts; /* or what it is made of */
+    size_t nparts;
 
     /* Called from several threads at once; indices are < samples. NULL for
      * a stream. */
@@ -92,6 +98,7 @@ accel_status_t ax_file_read(const ax_file_t *file, void *data, size_t bytes,
 accel_status_t ax_file_same(const ax_file_t *file, int fd);
 
 /* Base name and size, chained as ax_hash(). */
+const char *ax_file_name(const ax_file_t *file);
 uint64_t ax_file_hash(const ax_file_t *file, uint64_t seed);
 
 typedef struct ax_files {

@@ -133,6 +133,8 @@ accel_status_t ax_entries_dataset(ax_entries_t *entries,
     (*out)->format = format;
     (*out)->identity =
         ax_files_hash(&entries->files, ax_hash(format, strlen(format), 1));
+    (*out)->file = entries->files.file;
+    (*out)->nfiles = entries->files.count;
     (*out)->read = entries_read;
     (*out)->destroy = entries_destroy;
     (*out)->self = entries;

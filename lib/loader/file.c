@@ -115,10 +115,16 @@ accel_status_t ax_file_read(const ax_file_t *file, void *data, size_t bytes,
     return st;
 }
 
-uint64_t ax_file_hash(const ax_file_t *file, uint64_t seed)
+const char *ax_file_name(const ax_file_t *file)
 {
     const char *slash = strrchr(file->path, '/');
-    const char *name = slash ? slash + 1 : file->path;
+
+    return slash ? slash + 1 : file->path;
+}
+
+uint64_t ax_file_hash(const ax_file_t *file, uint64_t seed)
+{
+    const char *name = ax_file_name(file);
 
     seed = ax_hash(name, strlen(name) + 1, seed);
     return ax_hash(&file->bytes, sizeof file->bytes, seed);

@@ -407,6 +407,8 @@ accel_status_t ax_hdf5_open(const char *path, bool keep,
     }
     (*out)->format = "hdf5";
     (*out)->identity = ax_file_hash(&h->file, ax_hash("hdf5", 4, 1));
+    (*out)->file = &h->file;
+    (*out)->nfiles = 1;
     (*out)->read = hdf5_read;
     (*out)->destroy = hdf5_destroy;
     (*out)->self = h;

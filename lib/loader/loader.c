@@ -331,17 +331,6 @@ uint64_t ax_loader_fingerprint(const accel_loader_t *loader)
     return accel_dataset_fingerprint(loader->dataset);
 }
 
-uint64_t ax_loader_hash(const accel_loader_t *loader)
-{
-    const accel_loader_options_t *o = &loader->options;
-    uint64_t numbers[] = {ax_order_hash(&loader->order), loader->shard.samples,
-                          (uint64_t)o->elastic |
-                              (uint64_t)o->static_shape << 1 |
-                              (uint64_t)o->dispatch << 2};
-
-    return ax_hash(numbers, sizeof numbers, 1);
-}
-
 void ax_loader_set_watch(accel_loader_t *loader, const ax_watch_t *watch)
 {
     loader->watch = *watch;
@@ -350,6 +339,16 @@ void ax_loader_set_watch(accel_loader_t *loader, const ax_watch_t *watch)
 void ax_loader_take(accel_loader_t *loader)
 {
     loader->taken = true;
+}
+
+void ax_loader_set_trains(accel_loader_t *loader, bool trains)
+{
+    loader->trains = trains;
+}
+
+bool ax_loader_trains(const accel_loader_t *loader)
+{
+    return loader->trains;
 }
 
 bool ax_loader_is_taken(const accel_loader_t *loader)

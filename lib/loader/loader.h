@@ -26,10 +26,10 @@ size_t ax_loader_rows(const accel_loader_t *loader);
  */
 uint64_t ax_loader_tick(const accel_loader_t *loader);
 
-/* The fingerprint of its dataset, and a hash of all options that ranks must
- * give alike, weights included. */
+/* The fingerprint of its dataset; and what that is made of, a line for each
+ * dataset, field and file, which is the caller's to free(), or NULL. */
 uint64_t ax_loader_fingerprint(const accel_loader_t *loader);
-uint64_t ax_loader_hash(const accel_loader_t *loader);
+char *ax_loader_list(const accel_loader_t *loader);
 
 /* Would accel_loader_set_state() take it? Changes nothing. */
 accel_status_t ax_loader_check_state(const accel_loader_t *loader,
@@ -68,6 +68,10 @@ void ax_loader_set_watch(accel_loader_t *loader, const ax_watch_t *watch);
 void ax_loader_take(accel_loader_t *loader);
 bool ax_loader_is_taken(const accel_loader_t *loader);
 accel_dataset_t *ax_loader_dataset(const accel_loader_t *loader);
+
+/* Whether its last batch ends an accumulation group. */
+void ax_loader_set_trains(accel_loader_t *loader, bool trains);
+bool ax_loader_trains(const accel_loader_t *loader);
 
 /* Whom accel_loader_destroy() tells; NULL: nobody. */
 void ax_loader_set_owner(accel_loader_t *loader,

@@ -236,6 +236,7 @@ struct accel_loader {
     void (*gone)(void *context, const accel_loader_t *loader);
     void *owner;
     bool taken;
+    bool trains; /* its last batch ends an accumulation group */
     bool warned; /* that an epoch has no batch */
 };
 

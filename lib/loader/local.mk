@@ -29,6 +29,7 @@ lib_libaccel_core_la_SOURCES += \
 	lib/loader/hdf5_index.c \
 	lib/loader/tokens.c \
 	lib/loader/lines.c \
+	lib/loader/list.c \
 	lib/loader/tar.c \
 	lib/loader/loader.c
 

@@ -169,6 +169,8 @@ accel_status_t ax_table_new(ax_file_t *file, const ax_column_t *columns,
     (*out)->format = format;
     (*out)->identity =
         ax_file_hash(&t->file, ax_hash(format, strlen(format), 1));
+    (*out)->file = &t->file;
+    (*out)->nfiles = 1;
     (*out)->read = table_read;
     (*out)->destroy = table_destroy;
     (*out)->self = t;

@@ -127,6 +127,8 @@ static accel_status_t tokens_finish(tokens_t *t,
     (*out)->identity =
         ax_files_hash(&t->files, ax_hash(&stride, sizeof stride, 1));
     (*out)->identity = ax_hash(format, strlen(format), (*out)->identity);
+    (*out)->file = t->files.file;
+    (*out)->nfiles = t->files.count;
     (*out)->read = tokens_read;
     (*out)->destroy = tokens_destroy;
     (*out)->self = t;

@@ -9,6 +9,7 @@ lib_libaccel_core_la_SOURCES += \
 	lib/train/progress.c \
 	lib/train/model.c \
 	lib/train/compare.c \
+	lib/train/alike.c \
 	lib/train/prepare.c \
 	lib/train/bucket.c \
 	lib/train/ready.c \

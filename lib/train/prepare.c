@@ -45,119 +45,12 @@ static accel_status_t check(const accel_t *accel,
     return o->optimizer ? check_optimizer(accel, o) : ACCEL_OK;
 }
 
-/* ---- the same on all ranks? ---------------------------------------------- */
-
-enum { OBJECTS = 0, FINGERPRINT, SEED, EPOCH, BATCH_SIZE, DEAL, OTHER, FIELDS };
-
-static bool is_tied(const accel_t *accel, const accel_loader_t *loader)
+/* Checked by each, then the same on all. */
+static accel_status_t agree(accel_t *accel, const accel_prepare_options_t *o)
 {
-    for (size_t i = 0; i < accel->nloaders; i++)
-        if (accel->loaders[i] == loader)
-            return true;
-    return false;
-}
+    accel_status_t st = ax_comm_agree(accel->comm, check(accel, o));
 
-static void describe(const accel_t *accel, const accel_prepare_options_t *o,
-                     uint64_t *fields)
-{
-    const accel_loader_options_t *l;
-    accel_loader_state_t state;
-
-    fields[OBJECTS] = (uint64_t)(o->model != NULL) |
-                      (uint64_t)(o->optimizer != NULL) << 1 |
-                      (uint64_t)(o->loader != NULL) << 2 |
-                      (uint64_t)(o->schedule != NULL) << 3;
-    if (!o->loader)
-        return;
-    fields[OBJECTS] |= (uint64_t)is_tied(accel, o->loader) << 4;
-    l = ax_loader_options(o->loader);
-    accel_loader_get_state(o->loader, &state);
-    fields[FINGERPRINT] = ax_loader_fingerprint(o->loader);
-    fields[SEED] = l->shuffle || l->weights ? state.seed : 0;
-    fields[EPOCH] = state.epoch;
-    fields[BATCH_SIZE] = l->batch_size;
-    fields[DEAL] = (uint64_t)l->shuffle | (uint64_t)l->drop_last << 1 |
-                   (uint64_t)l->split_batches << 2 | (uint64_t)l->uneven << 3;
-    fields[OTHER] = ax_loader_hash(o->loader);
-}
-
-/* "model, loader" */
-static const char *name_objects(uint64_t objects, char *text, size_t room)
-{
-    static const char *const names[] = {"a model", "an optimizer", "a loader",
-                                        "a schedule", "which it has already"};
-    size_t used = 0;
-
-    snprintf(text, room, "nothing");
-    for (size_t i = 0; i < AX_ARRAY_SIZE(names); i++)
-        if (objects >> i & 1 && used < room)
-            used += (size_t)snprintf(text + used, room - used, "%s%s",
-                                     used ? ", " : "", names[i]);
-    return text;
-}
-
-static accel_status_t objects_differ(const accel_t *accel, int rank,
-                                     uint64_t theirs, uint64_t mains)
-{
-    char who[96], they[96], it[96];
-
-    return ax_fail(ACCEL_ERR_PROTO,
-                   "prepare: %s prepares %s, rank 0 %s; give the same on all "
-                   "ranks",
-                   ax_job_who(accel->job, rank, who, sizeof who),
-                   name_objects(theirs, they, sizeof they),
-                   name_objects(mains, it, sizeof it));
-}
-
-static accel_status_t compare_with_main(const accel_t *accel,
-                                        const uint64_t *all)
-{
-    static const char *const names[FIELDS] = {
-        [FINGERPRINT] = "the dataset (samples, fields, types, files)",
-        [SEED] = "the loader's seed",
-        [EPOCH] = "the loader's epoch",
-        [BATCH_SIZE] = "the loader's batch size",
-        [DEAL] = "the loader's shuffle, drop_last, split_batches or uneven",
-        [OTHER] = "the loader's order (weights, draws, block, group, "
-                  "nbatches), elastic, static_shape or dispatch",
-    };
-    char who[96];
-
-    for (int r = 1; r < accel_size(accel); r++)
-        for (int f = 0; f < FIELDS; f++) {
-            uint64_t other = all[(size_t)r * FIELDS + (size_t)f];
-            if (other == all[f])
-                continue;
-            if (f == OBJECTS)
-                return objects_differ(accel, r, other, all[f]);
-            return ax_fail(ACCEL_ERR_PROTO,
-                           "prepare: %s differs from rank 0 in %s: %llu, not "
-                           "%llu; give the same on all ranks",
-                           ax_job_who(accel->job, r, who, sizeof who), names[f],
-                           (unsigned long long)other,
-                           (unsigned long long)all[f]);
-        }
-    return ACCEL_OK;
-}
-
-static accel_status_t compare(const accel_t *accel,
-                              const accel_prepare_options_t *o)
-{
-    uint64_t mine[FIELDS] = {0};
-    uint64_t *all = calloc((size_t)accel_size(accel), sizeof mine);
-    accel_status_t st = check(accel, o);
-
-    if (st == ACCEL_OK && !all)
-        st = ax_fail(ACCEL_ERR_NOMEM, "prepare: out of memory");
-    if ((st = ax_comm_agree(accel->comm, st)) != ACCEL_OK)
-        goto out;
-    describe(accel, o, mine);
-    st = accel_comm_allgather(accel->comm, mine, all, FIELDS, ACCEL_U64);
-    if (st == ACCEL_OK)
-        st = compare_with_main(accel, all);
-out:
-    free(all);
-    return st;
+    return st == ACCEL_OK ? ax_prepare_compare(accel, o) : st;
 }
 
 /* ---- the model: rank 0's weights for all --------------------------------- */
@@ -222,6 +115,8 @@ static void loader_gone(void *context, const accel_loader_t *loader)
     memmove(&accel->loaders[i], &accel->loaders[i + 1],
             (accel->nloaders - i - 1) * sizeof(accel_loader_t *));
     accel->nloaders--;
+    if (accel->source == loader)
+        accel->source = NULL;
 }
 
 static accel_status_t tie_optimizer(accel_t *accel, accel_optimizer_t *opt)
@@ -295,6 +190,7 @@ void ax_untie_loader(accel_loader_t *loader)
     ax_loader_set_owner(loader, NULL, NULL);
     ax_loader_set_scatter(loader, &(ax_scatter_t){0});
     ax_loader_set_watch(loader, &(ax_watch_t){0});
+    ax_loader_set_trains(loader, false);
 }
 
 static accel_status_t tie_loader(accel_t *accel, accel_loader_t *loader)
@@ -302,7 +198,7 @@ static accel_status_t tie_loader(accel_t *accel, accel_loader_t *loader)
     uint64_t seed = (uint64_t)ax_settings_int(accel->settings, "seed");
     accel_status_t st;
 
-    if (is_tied(accel, loader))
+    if (ax_is_tied(accel, loader))
         return ACCEL_OK;
     accel_loader_t **more =
         reallocarray(accel->loaders, accel->nloaders + 1, sizeof(*more));
@@ -405,7 +301,7 @@ static accel_status_t prepare(accel_t *accel, const accel_prepare_options_t *o)
                            .schedule = accel->schedule,
                            .nloaders = accel->nloaders};
     accel_scaler_t *scaler = NULL;
-    accel_status_t st = compare(accel, o);
+    accel_status_t st = agree(accel, o);
 
     if (st != ACCEL_OK)
         return st;
@@ -417,6 +313,9 @@ static accel_status_t prepare(accel_t *accel, const accel_prepare_options_t *o)
     if (st == ACCEL_OK)
         st = tie(accel, o);
     if (st == ACCEL_OK) {
+        /* Named by what it comes with: others, for a test set, end no group. */
+        if (o->loader && (o->model || o->optimizer))
+            ax_loader_set_trains(o->loader, true);
         take_scaler(accel, scaler);
         if (o->take)
             take_objects(accel, o);

@@ -10,6 +10,7 @@
 
 void ax_step_reset(accel_t *accel)
 {
+    accel->source = NULL;
     accel->micro = 0;
     accel->begun = 0;
     accel->total = 0;

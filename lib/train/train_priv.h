@@ -133,7 +133,8 @@ struct accel {
 
     /* The accumulation group. */
     int accumulate;
-    int micro;               /* backward passes ended in it */
+    const accel_loader_t *source; /* whose last batch ends it; or NULL */
+    int micro;                    /* backward passes ended in it */
     int begun;               /* accel_backward_begin() without its end */
     bool complete;           /* the last backward pass ended it */
     bool stepped;            /* and a step used it up */
@@ -197,6 +198,15 @@ accel_status_t ax_model_check_memory(const accel_model_t *model);
 accel_status_t ax_quiet_open(void);
 void ax_quiet_close(void);
 
+/* ---- alike.c ------------------------------------------------------------- */
+
+bool ax_is_tied(const accel_t *accel, const accel_loader_t *loader);
+
+/* ACCEL_ERR_PROTO, with the first thing that differs, unless all ranks prepare
+ * the same. Collective. */
+accel_status_t ax_prepare_compare(accel_t *accel,
+                                  const accel_prepare_options_t *o);
+
 /* ---- prepare.c ----------------------------------------------------------- */
 
 /* The loader goes on without the accelerator. */
@@ -227,7 +237,7 @@ void ax_bucket_give_up(accel_t *accel);
 /* ---- uneven.c ------------------------------------------------------------ */
 
 /* The loader that gave the newest batch is at its end. */
-bool ax_at_last_batch(const accel_t *accel);
+bool ax_at_last_batch(accel_t *accel);
 
 /* ---- ready.c ------------------------------------------------------------- */
 

@@ -1,21 +1,32 @@
 /* Ranks that do not all have as many batches. */
 #include "train_priv.h"
 
-/* The loader that gave the newest batch is the one in use; a loop over another
- * one in between has ended, and does not count. */
-bool ax_at_last_batch(const accel_t *accel)
+/* The loader that gave the newest batch, of those that train when there is
+ * one. */
+static const accel_loader_t *newest(const accel_t *accel)
 {
-    const accel_loader_t *newest = NULL;
+    const accel_loader_t *found = NULL;
     uint64_t most = 0;
+    bool named = false;
 
+    for (size_t i = 0; i < accel->nloaders; i++)
+        named = named || ax_loader_trains(accel->loaders[i]);
     for (size_t i = 0; i < accel->nloaders; i++) {
         uint64_t tick = ax_loader_tick(accel->loaders[i]);
-        if (tick > most) {
+        if (tick > most && (!named || ax_loader_trains(accel->loaders[i]))) {
             most = tick;
-            newest = accel->loaders[i];
+            found = accel->loaders[i];
         }
     }
-    return newest && accel_loader_end_of_data(newest);
+    return found;
+}
+
+/* A group has one loader from its first pass to its last. */
+bool ax_at_last_batch(accel_t *accel)
+{
+    if (accel->complete || accel->micro == 0 || !accel->source)
+        accel->source = newest(accel);
+    return accel->source && accel_loader_end_of_data(accel->source);
 }
 
 accel_status_t accel_join(accel_t *accel, bool have, bool *any)

@@ -96,20 +96,28 @@ in_shapes() {
     run on 3 1 unlike
     echo "$output"
     [[ $status -eq 0 ]]
-    sed -n 's/^rank 2: .* differs from rank 0 in \(the .*\): .*/\1/p' \
+    sed -n 's/^rank 2: .* differs from rank 0 in \(the .*\); give .*/\1/p' \
         <<<"$output" >got
     cmp got - <<'EOF'
-the dataset (samples, fields, types, files)
-the loader's seed
-the loader's seed
-the loader's order (weights, draws, block, group, nbatches), elastic, static_shape or dispatch
-the loader's shuffle, drop_last, split_batches or uneven
-the loader's order (weights, draws, block, group, nbatches), elastic, static_shape or dispatch
-the loader's batch size
-the loader's epoch
+the dataset: memory with 99 samples, not memory with 100 samples
+the loader's seed: 2, not 1
+the loader's seed: 2, not 1
+the values of the loader's weights
+the loader's shuffle: true, not false
+the loader's block: 5, not 4
+the loader's batch_size: 6, not 5
+the loader's drop_last: true, not false
+the loader's uneven: true, not false
+the loader's elastic: true, not false
+the loader's static_shape: true, not false
+the loader's dispatch: true, not false
+the loader's epoch: 1, not 0
+the dataset: field x of 1 u64, not field id of 1 u64
+the dataset: other samples of the same files
+the dataset: file b.txt of 4 bytes, not file a.txt of 4 bytes
 EOF
     [[ $(grep -c '^rank [01]: ACCEL_ERR_PROTO: prepare: rank 1 ' \
-        <<<"$output") -eq 16 ]]
+        <<<"$output") -eq 32 ]]
 }
 
 @test "case 7: broken off in a later epoch, to the bits of a whole run" {

@@ -8,10 +8,10 @@
 #include <errno.h>
 #include <unistd.h>
 
-static accel_dataset_t *dataset(uint64_t samples)
+static accel_dataset_t *dataset(const char *name, uint64_t samples)
 {
     static uint64_t numbers[100];
-    accel_field_t field = {"id", ACCEL_U64, 1};
+    accel_field_t field = {name, ACCEL_U64, 1};
     const void *arrays[] = {numbers};
     accel_dataset_t *d;
 
@@ -20,36 +20,70 @@ static accel_dataset_t *dataset(uint64_t samples)
     return d;
 }
 
-/* Rank 1 differs from the others in one thing after the other, and all hear
- * in which. */
-static void case_unlike(void)
+static void refused(accel_dataset_t *d, const accel_loader_options_t *o,
+                    uint64_t epoch)
 {
-    accel_dataset_t *d = dataset(100), *less = dataset(99);
-    bool odd = accel_rank(accel) == 1;
-    double weights[2][100];
     accel_loader_t *l;
+
+    OK(accel_loader_create(d, o, &l));
+    accel_loader_set_epoch(l, epoch);
+    FAILS(accel_prepare(accel, ACCEL_PREPARE(.loader = l)), ACCEL_ERR_PROTO);
+    accel_loader_destroy(l);
+}
+
+static void unlike_options(accel_dataset_t *d, bool odd)
+{
+    double weights[2][100];
 
     for (int i = 0; i < 100; i++)
         weights[0][i] = weights[1][i] = 1;
     weights[1][99] = 2;
     const accel_loader_options_t options[] = {
-        *ACCEL_LOADER(.batch_size = 5),
         *ACCEL_LOADER(.batch_size = 5, .shuffle = true, .seed = 1U + odd),
         *ACCEL_LOADER(.batch_size = 5, .weights = weights[0], .seed = 1U + odd),
         *ACCEL_LOADER(.batch_size = 5, .weights = weights[odd]),
         *ACCEL_LOADER(.batch_size = 5, .shuffle = odd),
         *ACCEL_LOADER(.batch_size = 5, .shuffle = true, .block = 4U + odd),
         *ACCEL_LOADER(.batch_size = 5U + odd),
-        *ACCEL_LOADER(.batch_size = 5),
+        *ACCEL_LOADER(.batch_size = 5, .drop_last = odd),
+        *ACCEL_LOADER(.batch_size = 5, .uneven = odd),
+        *ACCEL_LOADER(.batch_size = 5, .elastic = odd),
+        *ACCEL_LOADER(.batch_size = 5, .static_shape = odd),
+        *ACCEL_LOADER(.batch_size = 5, .dispatch = odd),
     };
-    for (size_t i = 0; i < 8; i++) {
-        OK(accel_loader_create(i == 0 && odd ? less : d, &options[i], &l));
-        if (i == 7)
-            accel_loader_set_epoch(l, odd);
-        FAILS(accel_prepare(accel, ACCEL_PREPARE(.loader = l)),
-              ACCEL_ERR_PROTO);
-        accel_loader_destroy(l);
-    }
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        refused(d, &options[i], 0);
+    refused(d, ACCEL_LOADER(.batch_size = 5), odd);
+}
+
+static void unlike_datasets(accel_dataset_t *d, bool odd)
+{
+    const uint64_t index[2] = {7, 7U + odd};
+    const char *path = odd ? "b.txt" : "a.txt";
+    accel_dataset_t *other = dataset(odd ? "x" : "id", 100);
+    FILE *f = fopen(path, "w");
+
+    refused(other, ACCEL_LOADER(.batch_size = 5), 0);
+    accel_dataset_destroy(other);
+    OK(accel_dataset_subset(d, index, 2, &other));
+    refused(other, ACCEL_LOADER(.batch_size = 1), 0);
+    accel_dataset_destroy(other);
+    CHECK(f && fputs("a\nb\n", f) >= 0 && fclose(f) == 0);
+    OK(accel_dataset_open(path, NULL, &other));
+    refused(other, ACCEL_LOADER(.batch_size = 1), 0);
+    accel_dataset_destroy(other);
+}
+
+/* Rank 1 differs from the others in one thing after the other, and all hear
+ * in which. */
+static void case_unlike(void)
+{
+    accel_dataset_t *d = dataset("id", 100), *less = dataset("id", 99);
+    bool odd = accel_rank(accel) == 1;
+
+    refused(odd ? less : d, ACCEL_LOADER(.batch_size = 5), 0);
+    unlike_options(d, odd);
+    unlike_datasets(d, odd);
     accel_dataset_destroy(less);
     accel_dataset_destroy(d);
 }

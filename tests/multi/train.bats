@@ -65,7 +65,8 @@ everywhere() {
     # What a sanitizer puts in place of malloc() fails for nobody.
     [[ ${SANITIZER-no} == no ]] || skip "not with a sanitizer's own malloc()"
     program=$top_builddir/tests/multi/mp_memory
-    run on 3 2 "$BATS_TEST_TMPDIR/ckpt" 0 # has most to do
+    # rank 0 has most to do
+    run --separate-stderr on 3 2 "$BATS_TEST_TMPDIR/ckpt" 0
     [[ $status -eq 0 ]] || { echo "$output"; return 1; }
     [[ $output =~ ^([0-9]+)" allocations failed"$ ]]
     [[ ${BASH_REMATCH[1]} -ge 60 ]]
@@ -180,7 +181,7 @@ differ() {
 }
 
 @test "loaders that differ: the field is named" {
-    differ "batch size" other_loader
+    differ "batch_size: 3, not 2" other_loader
     differ "seed" other_loader
 }
 

@@ -55,7 +55,9 @@ static void without_a_loader_only_the_count_ends_a_group(void **state)
 }
 
 /* A loop over a test set after each step, one that is left early, and one that
- * is left on its last batch: none ends a group of the training loader. */
+ * is left on its last batch: none ends a group of the training loader. Nor
+ * does a batch of the test set between the last training batch and its
+ * backward pass keep the group open. */
 static void another_loader_ends_no_group(void **state)
 {
     rig_t rig;
@@ -69,6 +71,10 @@ static void another_loader_ends_no_group(void **state)
     OK(accel_loader_create(rig.dataset, ACCEL_LOADER(.batch_size = 4), &test));
     OK(accel_prepare(rig.accel, ACCEL_PREPARE(.loader = test)));
     while (accel_loader_next(rig.loader, &batch) == ACCEL_OK) {
+        if (n == 9) {
+            accel_loader_set_epoch(test, 9);
+            OK(accel_loader_next(test, &t));
+        }
         rig_backward(&rig, 1);
         got[n++] = accel_sync_gradients(rig.accel) ? 'x' : '.';
         if (n == 2)
@@ -82,6 +88,37 @@ static void another_loader_ends_no_group(void **state)
     }
     assert_string_equal(got, "...x...x.x");
     accel_loader_destroy(test);
+    rig_close(&rig);
+}
+
+/* Two loaders train in turn: a group is ended by the one that began it. */
+static void a_group_keeps_its_loader(void **state)
+{
+    rig_t rig;
+    accel_loader_t *other;
+    accel_batch_t batch;
+    char got[16] = "";
+    size_t n = 0;
+
+    (void)state;
+    rig_open(&rig, &(rig_options_t){.samples = 6, .spec = "accumulate=4"});
+    OK(accel_loader_create(rig.dataset, ACCEL_LOADER(.batch_size = 3), &other));
+    OK(accel_prepare(
+        rig.accel, ACCEL_PREPARE(.optimizer = rig.optimizer, .loader = other)));
+    while (accel_loader_next(rig.loader, &batch) == ACCEL_OK) {
+        rig_backward(&rig, 1);
+        got[n++] = accel_sync_gradients(rig.accel) ? 'x' : '.';
+        if (n == 1) /* the other one's epoch ends within the group */
+            while (accel_loader_next(other, &batch) == ACCEL_OK && !batch.last)
+                ;
+    }
+    accel_loader_set_epoch(other, 1);
+    while (accel_loader_next(other, &batch) == ACCEL_OK) {
+        rig_backward(&rig, 1);
+        got[n++] = accel_sync_gradients(rig.accel) ? 'x' : '.';
+    }
+    assert_string_equal(got, "...x.x.x");
+    accel_loader_destroy(other);
     rig_close(&rig);
 }
 
@@ -604,6 +641,7 @@ int main(void)
         cmocka_unit_test(groups_end_with_the_epoch),
         cmocka_unit_test(without_a_loader_only_the_count_ends_a_group),
         cmocka_unit_test(another_loader_ends_no_group),
+        cmocka_unit_test(a_group_keeps_its_loader),
         cmocka_unit_test(a_destroyed_loader_is_forgotten),
         cmocka_unit_test(short_groups_divide_by_what_they_have),
         cmocka_unit_test(accumulation_equals_the_whole_batch),
