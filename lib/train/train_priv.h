@@ -135,10 +135,10 @@ struct accel {
     int accumulate;
     const accel_loader_t *source; /* whose last batch ends it; or NULL */
     int micro;                    /* backward passes ended in it */
-    int begun;               /* accel_backward_begin() without its end */
-    bool complete;           /* the last backward pass ended it */
-    bool stepped;            /* and a step used it up */
-    uint64_t total;          /* batches of all ranks in it */
+    int begun;                    /* accel_backward_begin() without its end */
+    bool complete;                /* the last backward pass ended it */
+    bool stepped;                 /* and a step used it up */
+    uint64_t total;               /* batches of all ranks in it */
     int joined;              /* ranks with a batch, of accel_join(); 0: all */
     bool join_last;          /* none of them has another one */
     uint64_t passes, synced; /* backward passes, and those in whole groups */
