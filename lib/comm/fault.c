@@ -101,6 +101,8 @@ static accel_status_t fail_with(accel_comm_t *c, const ax_fault_t *fault)
     ax_fail((accel_status_t)fault->status, "%.*s", (int)sizeof fault->text,
             fault->text);
     ax_error_get(&c->why);
+    if (c->why.status == ACCEL_ERR_TIMEOUT)
+        ax_job_leave_behind(c->job);
     return c->why.status;
 }
 

@@ -226,3 +226,9 @@ bool ax_job_time_limit(ax_time_limit_t *out)
         (ax_time_limit_t){left * SECOND, (whole ? end - begin : left) * SECOND};
     return true;
 }
+
+void ax_job_leave_behind(accel_job_t *job)
+{
+    if (job->provider->leave_behind)
+        job->provider->leave_behind(job);
+}

@@ -47,6 +47,14 @@ const char *ax_job_who(const accel_job_t *job, int rank, char *buffer,
                        size_t bytes);
 
 /*
+ * A rank is silent, and others go on to end without it. Under Slurm nothing
+ * else would end that rank: srun would wait for it until the job's time is
+ * over. So the others end the whole step when they exit, two seconds later and
+ * in rank order, so that each can say why.
+ */
+void ax_job_leave_behind(accel_job_t *job);
+
+/*
  * The time limit of this step, or of the job: what is left of it now, and the
  * whole. The plugin hands over what the controller said, as a time of this
  * node's monotonic clock. Without it Slurm's own variable is held against the

@@ -106,6 +106,8 @@ typedef struct ax_provider {
                                 size_t bytes, ax_records_t *all);
     /* Leaves the launcher for good; NULL: nothing to leave. */
     void (*leave)(accel_job_t *job);
+    /* See ax_job_leave_behind(); NULL: the launcher sees to it. */
+    void (*leave_behind)(accel_job_t *job);
 } ax_provider_t;
 
 extern const ax_provider_t ax_job_pmix, ax_job_single, ax_job_custom;

@@ -50,6 +50,7 @@ static struct {
     bool open;
     pid_t owner; /* a forked child must not finalize for its parent */
     pmix_proc_t me;
+    atomic_bool left_behind; /* a rank is silent: exit ends the step */
     atomic_int ended; /* the first rank that accel launch saw end, plus one */
 } session;
 
@@ -187,10 +188,29 @@ static accel_status_t get_nodes(accel_job_t *job)
     return st;
 }
 
+/* Slurm's, by the namespace: other launchers end the job of a rank that
+ * failed by themselves. */
+static bool is_slurm(void)
+{
+    return strncmp(session.me.nspace, "slurm.", 6) == 0;
+}
+
+/* PMIx_Abort() ends the step; the one of the first rank that comes to it. */
+static void end_step(void)
+{
+    uint32_t later = session.me.rank < 8 ? session.me.rank : 8;
+
+    sleep(2 + later);
+    PMIx_Abort(EXIT_FAILURE, "accel: the step is ended: a rank is silent", NULL,
+               0);
+}
+
 static void finalize(void)
 {
     if (!session.open || session.owner != getpid())
         return;
+    if (atomic_load(&session.left_behind) && is_slurm())
+        end_step();
     session.open = false;
     session.finished = true;
     PMIx_Finalize(NULL, 0);
@@ -432,6 +452,7 @@ static accel_status_t fail_timeout(const accel_job_t *job, const char *key,
     char missing[200];
 
     list_missing(job, key, missing, sizeof missing);
+    atomic_store(&session.left_behind, true);
     return ax_fail(ACCEL_ERR_TIMEOUT,
                    "job: not all ranks reached the exchange at start-up in "
                    "%lld s%s%s (setting \"timeout\"; Slurm itself waits 300 s, "
@@ -618,7 +639,14 @@ static void pmix_leave(accel_job_t *job)
     finalize();
 }
 
+static void pmix_leave_behind(accel_job_t *job)
+{
+    (void)job;
+    atomic_store(&session.left_behind, true);
+}
+
 const ax_provider_t ax_job_pmix = {.name = "pmix",
                                    .open = pmix_open,
                                    .allgather = pmix_allgather,
-                                   .leave = pmix_leave};
+                                   .leave = pmix_leave,
+                                   .leave_behind = pmix_leave_behind};

@@ -128,6 +128,19 @@ END
         $output == *"timeout=5"* ]]
 }
 
+@test "a rank that is stopped for good ends with its step" {
+    inside 3 <<'END'
+status=0
+ACCEL_TIMEOUT=3 timeout 60 srun -N3 -n3 "$die" stop 1 600 || status=$?
+echo "srun $status"
+END
+    echo "$output"
+    [[ $output =~ srun\ ([0-9]+) ]]
+    [[ ${BASH_REMATCH[1]} -ne 0 && ${BASH_REMATCH[1]} -ne 124 ]]
+    [[ $(grep -c '^survivor [02] ACCEL_ERR_TIMEOUT .*rank 1 on n2' \
+        <<<"$output") -eq 2 ]]
+}
+
 @test "twenty jobs on one node at once, one of them killed and begun again" {
     inside 1 <<'END'
 for i in $(seq 20); do

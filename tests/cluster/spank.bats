@@ -231,6 +231,21 @@ END
     ! grep -q "^task" <<<"$output" || return 1
 }
 
+# An update removes the plugin for a while, or for ever.
+@test "the line that is shipped keeps a node up without its plugin" {
+    grep -v '^#' "$top_builddir/etc/plugstack.conf.d/accel.conf" >line
+    [ "$(wc -l <line)" -eq 1 ]
+    cp "$plugin" mine.so
+    sed "s|/.*|$PWD/mine.so|" line >stack
+    printf '#!/bin/sh\nhostname\n' >script
+    ACCEL_PLUGSTACK_n1=$PWD/stack run timeout 100 "$with" -N 1 sh -c '
+        srun --accel env | grep ACCEL_SPEC= && rm mine.so &&
+        srun true && sbatch -W script && sinfo -h -N -o "%N %T"'
+    echo "$output"
+    [ "$status" -eq 0 ]
+    grep -q "^n1 idle$" <<<"$output"
+}
+
 @test "an optional plugin works as a required one" {
     echo "optional $plugin" >stack
     ACCEL_PLUGSTACK=$PWD/stack run "$with" -N 2 \
