@@ -26,6 +26,7 @@ unit_tests += \
 	tests/unit/test_train \
 	tests/unit/test_model \
 	tests/unit/test_state \
+	tests/unit/test_registered \
 	tests/unit/test_stop
 tests_unit_test_train_SOURCES = tests/unit/test_train.c tests/unit/train_rig.h
 tests_unit_test_train_CPPFLAGS = $(unit_cppflags)
@@ -46,7 +47,12 @@ unit_tests += tests/unit/test_tie
 tests_unit_test_tie_SOURCES = tests/unit/test_tie.c tests/unit/train_rig.h
 tests_unit_test_tie_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_tie_LDADD = $(unit_ldadd)
-tests_unit_test_state_SOURCES = tests/unit/test_state.c tests/unit/train_rig.h
+tests_unit_test_registered_SOURCES = tests/unit/test_registered.c \
+	tests/unit/state_dir.h tests/unit/train_rig.h
+tests_unit_test_registered_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_registered_LDADD = $(unit_ldadd)
+tests_unit_test_state_SOURCES = tests/unit/test_state.c \
+	tests/unit/state_dir.h tests/unit/train_rig.h
 tests_unit_test_state_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_state_LDADD = $(unit_ldadd)
 tests_unit_test_stop_SOURCES = tests/unit/test_stop.c tests/unit/train_rig.h
