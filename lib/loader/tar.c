@@ -341,27 +341,55 @@ static accel_status_t read_header(tar_t *t, archive_t *a,
     return st;
 }
 
-/* An archive ends with a block of zeros; without it some of it is missing. */
+/* The block at a->at, or what is left of one, filled up with zeros. */
+static accel_status_t read_block(const archive_t *a, unsigned char *block)
+{
+    uint64_t left = a->file->bytes - a->at;
+
+    memset(block, 0, BLOCK);
+    return ax_file_read(a->file, block, left < BLOCK ? (size_t)left : BLOCK,
+                        a->at);
+}
+
+/* What a name or a sample needs does not come from the next archive. */
+static accel_status_t end_archive(tar_t *t, const archive_t *a)
+{
+    if (a->long_name || a->has_size)
+        return damaged(a, "a name or size that belongs to no entry");
+    return end_sample(t);
+}
+
+/*
+ * An archive ends with a block of zeros; without it some of it is missing.
+ * Behind it is filling, zeros too, or another archive: files are joined with
+ * cat. Anything else is a damaged header.
+ */
 static accel_status_t walk(tar_t *t, archive_t *a)
 {
     static const unsigned char zeros[BLOCK];
-    unsigned char header[BLOCK];
+    unsigned char block[BLOCK];
+    bool ended = false;
     accel_status_t st = ACCEL_OK;
 
-    while (st == ACCEL_OK) {
-        if (a->at > a->file->bytes || a->file->bytes - a->at < BLOCK)
+    while (st == ACCEL_OK && (a->at < a->file->bytes || !ended)) {
+        if (!ended &&
+            (a->at > a->file->bytes || a->file->bytes - a->at < BLOCK))
             return ax_fail(ACCEL_ERR_CORRUPT,
                            "dataset: %s: ends at byte %llu without the end of "
                            "an archive: it was cut short",
                            a->file->path, (unsigned long long)a->file->bytes);
-        st = ax_file_read(a->file, header, BLOCK, a->at);
-        if (st == ACCEL_OK && memcmp(header, zeros, BLOCK) == 0)
+        if ((st = read_block(a, block)) != ACCEL_OK)
             break;
-        if (st == ACCEL_OK)
-            st = read_header(t, a, header);
+        if (memcmp(block, zeros, BLOCK) != 0) {
+            ended = false;
+            st = read_header(t, a, block);
+            continue;
+        }
+        if (!ended)
+            st = end_archive(t, a);
+        ended = true;
+        a->at += BLOCK;
     }
-    if (st == ACCEL_OK && (a->long_name || a->has_size))
-        st = damaged(a, "a name or size that belongs to no entry");
     return st;
 }
 

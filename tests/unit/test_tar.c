@@ -193,6 +193,43 @@ static void long_names_and_sizes_are_understood(void **state)
     accel_dataset_destroy(d);
 }
 
+/* As cat makes them, with the filling that tar writes between; the same name
+ * in both is two samples. What is no archive there is refused. */
+static void joined_archives_are_read_on(void **state)
+{
+    for (int filling = 1; filling <= 20; filling += 19)
+        for (int twice = 0; twice < 2; twice++) {
+            bytes_t b = {0};
+            char text[2];
+            uint32_t length;
+            for (int part = 0; part < 3; part++) {
+                add_tar(&b, part < 2 && twice ? "0.txt" : "1.txt", '0',
+                        (const char *[]){"a", "b", "c"}[part], 1);
+                for (int i = 0; i < filling; i++)
+                    add(&b, (char[512]){0}, 512);
+            }
+            accel_dataset_t *d = open_good(write_file("joined.tar", &b), NULL);
+            assert_int_equal(accel_dataset_samples(d), 3);
+            for (uint64_t i = 0; i < 3; i++) {
+                assert_int_equal(
+                    accel_dataset_read(d, &i, 1, (void *[]){text, &length}),
+                    ACCEL_OK);
+                assert_int_equal(text[0], "abc"[i]);
+            }
+            accel_dataset_destroy(d);
+        }
+    (void)state;
+    for (size_t n = 1; n < 600; n += 255) { /* less than a block, and more */
+        bytes_t b = {0};
+        add_tar(&b, "0.txt", '0', "a", 1);
+        end_tar(&b);
+        for (size_t i = 0; i < n; i++)
+            add(&b, "x", 1);
+        refuse(write_file("rest.tar", &b), NULL, ACCEL_ERR_CORRUPT,
+               "header at byte 2048: ");
+    }
+}
+
 static void cut_archives_are_refused(void **state)
 {
     bytes_t b = {0};
@@ -398,6 +435,7 @@ int main(void)
         cmocka_unit_test(long_files_are_searched_whole),
         cmocka_unit_test(files_of_one_name_are_a_sample),
         cmocka_unit_test(long_names_and_sizes_are_understood),
+        cmocka_unit_test(joined_archives_are_read_on),
         cmocka_unit_test(cut_archives_are_refused),
         cmocka_unit_test(damaged_archives_are_refused),
         cmocka_unit_test(damaged_pax_headers_are_refused),
