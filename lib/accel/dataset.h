@@ -98,6 +98,8 @@ typedef struct accel_dataset_options {
     size_t nfields;
     size_t window;    /* tokens, megatron: a sample has window + 1 tokens */
     size_t stride;    /* from one sample to the next; 0: window */
+    size_t skip;      /* lines: so many at the start of each file are no
+                         samples, such as the names of a CSV's columns */
     size_t max_bytes; /* lines, tar: room for one; 0: the longest there is */
     /* Memory for small samples of files that fit in it together: 64 MiB; 0:
      * none. */

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define CONF_MAX (1u << 20) /* bytes of an accel.conf */
 
@@ -62,6 +64,8 @@ static accel_status_t set_lines(accel_settings_t *s, accel_origin_t origin,
 {
     int number = 1;
 
+    if (strncmp(text, "\xef\xbb\xbf", 3) == 0)
+        text += 3; /* a mark that some editors write */
     for (char *line = text; line; number++) {
         char name[4200], error[AX_SPEC_ERROR];
         char *end = strchr(line, '\n');
@@ -74,6 +78,14 @@ static accel_status_t set_lines(accel_settings_t *s, accel_origin_t origin,
         line = end;
     }
     return ACCEL_OK;
+}
+
+/* A folder on the way that shuts us out is not ours either. */
+static bool is_mine(const char *path)
+{
+    struct stat about;
+
+    return stat(path, &about) == 0 && about.st_uid == geteuid();
 }
 
 static accel_status_t fail_unreadable(accel_status_t st, accel_origin_t origin)
@@ -103,6 +115,13 @@ static accel_status_t from_file(accel_settings_t *s, accel_origin_t origin,
             return ax_fail_prefix(st, "settings: %s", variable);
         if (err == ENOENT || err == ENOTDIR)
             return ACCEL_OK;
+        if (err == EACCES && origin == ACCEL_ORIGIN_USER && !is_mine(path)) {
+            ax_log(AX_LOG_WARN,
+                   "settings: %s: cannot be read and is another user's, as "
+                   "after su: going on without it",
+                   path);
+            return ACCEL_OK;
+        }
         return fail_unreadable(st, origin);
     }
     bool *seen = calloc(s->count, sizeof *seen);

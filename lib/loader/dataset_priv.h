@@ -230,6 +230,9 @@ accel_status_t ax_hdf5_open(const char *path, bool keep,
 accel_status_t ax_tokens_open(const char *const *paths, size_t npaths,
                               const accel_dataset_options_t *options,
                               accel_dataset_t **out);
+/* "x", "x.idx" or "x.bin" to "x" with the ending `suffix`: the caller's to
+ * free(), or NULL. */
+char *ax_megatron_name(const char *path, const char *suffix);
 accel_status_t ax_megatron_open(const char *const *paths, size_t npaths,
                                 const accel_dataset_options_t *options,
                                 accel_dataset_t **out);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define CACHE_DEFAULT ((size_t)64 << 20)
 
@@ -54,7 +55,7 @@ static accel_format_t recognise(const char *path, const unsigned char *start,
     return ACCEL_FORMAT_AUTO;
 }
 
-static accel_status_t detect(const char *path, accel_format_t *format)
+static accel_status_t look_at(const char *path, accel_format_t *format)
 {
     unsigned char start[2056];
     ax_file_t file;
@@ -65,9 +66,38 @@ static accel_status_t detect(const char *path, accel_format_t *format)
     size_t n = file.bytes < sizeof start ? (size_t)file.bytes : sizeof start;
     st = ax_file_read(&file, start, n, 0);
     ax_file_close(&file);
-    if (st != ACCEL_OK)
+    if (st == ACCEL_OK)
+        *format = recognise(path, start, n);
+    return st;
+}
+
+/* "x.bin", or "x", of a pair whose x.idx is an index of Megatron's? */
+static bool is_megatron(const char *path)
+{
+    char *index = ax_megatron_name(path, ".idx");
+    accel_format_t format = ACCEL_FORMAT_AUTO;
+    bool found = index && access(index, F_OK) == 0 &&
+                 look_at(index, &format) == ACCEL_OK &&
+                 format == ACCEL_FORMAT_MEGATRON;
+
+    free(index);
+    return found;
+}
+
+static accel_status_t detect(const char *path, accel_format_t *format)
+{
+    accel_status_t st;
+
+    *format = ACCEL_FORMAT_AUTO;
+    if (access(path, F_OK) != 0 && is_megatron(path)) {
+        *format = ACCEL_FORMAT_MEGATRON;
+        return ACCEL_OK;
+    }
+    if ((st = look_at(path, format)) != ACCEL_OK)
         return st;
-    *format = recognise(path, start, n);
+    if (*format == ACCEL_FORMAT_AUTO && ends_with(path, ".bin") &&
+        is_megatron(path))
+        *format = ACCEL_FORMAT_MEGATRON;
     if (*format == ACCEL_FORMAT_AUTO)
         return ax_fail(
             ACCEL_ERR_UNSUPPORTED,
@@ -199,8 +229,8 @@ static accel_status_t list_files(list_t *list, const char *path)
     accel_status_t st;
 
     if (stat(path, &about) != 0)
-        st = errno == ENOENT ? list_pattern(list, path)
-                             : list_add(list, "", path);
+        st = errno == ENOENT && !is_megatron(path) ? list_pattern(list, path)
+                                                   : list_add(list, "", path);
     else
         st = S_ISDIR(about.st_mode) ? list_folder(list, path)
                                     : list_add(list, "", path);

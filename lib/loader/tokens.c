@@ -341,8 +341,7 @@ static accel_status_t megatron_file(tokens_t *t, size_t f, const char *index)
     return ACCEL_OK;
 }
 
-/* "x.idx" or "x.bin" to "x" with the other ending. */
-static char *ending(const char *path, const char *suffix)
+char *ax_megatron_name(const char *path, const char *suffix)
 {
     size_t length = strlen(path);
     char *out = malloc(length + 5);
@@ -366,8 +365,8 @@ accel_status_t ax_megatron_open(const char *const *paths, size_t npaths,
 
     *out = NULL;
     for (size_t i = 0; names && i < npaths; i++) {
-        names[i] = ending(paths[i], ".bin");
-        names[npaths + i] = ending(paths[i], ".idx");
+        names[i] = ax_megatron_name(paths[i], ".bin");
+        names[npaths + i] = ax_megatron_name(paths[i], ".idx");
         if (!names[i] || !names[npaths + i])
             st = ACCEL_ERR_NOMEM;
     }

@@ -230,3 +230,30 @@ print(d)' "$1" <<<"$output"
     run bash -c 'ACCEL_CLIP=x accel env >&- 2>&-'
     [ "$status" -eq 1 ]
 }
+
+@test "after su the file of the one before does not stop programs" {
+    local dir # one that others can reach
+    dir=$(mktemp -d)
+    export XDG_CONFIG_HOME=$dir
+    mkdir -m 700 "$dir/accel"
+    echo "clip = 2" >"$dir/accel/accel.conf"
+    chmod 755 "$dir"
+    # the folder is closed to others
+    run setpriv --reuid=54321 --regid=54321 --clear-groups timeout 30 accel env
+    echo "$output"
+    [ "$status" -eq 0 ]
+    grep -q "accel.conf: cannot be read and is another user's" <<<"$output"
+    # then the file alone
+    chmod 755 "$dir/accel"
+    chmod 600 "$dir/accel/accel.conf"
+    run setpriv --reuid=54321 --regid=54321 --clear-groups timeout 30 accel env
+    [ "$status" -eq 0 ]
+    grep -q "accel.conf: cannot be read and is another user's" <<<"$output"
+    # one's own is an error as before
+    chown 54321 "$dir/accel/accel.conf"
+    chmod 000 "$dir/accel/accel.conf"
+    run setpriv --reuid=54321 --regid=54321 --clear-groups timeout 30 accel env
+    echo "$output"
+    rm -r "$dir"
+    grep -q "accel.conf: .*make it readable" <<<"$output"
+}

@@ -382,7 +382,8 @@ static void each_source_beats_the_next(void **state)
     (void)state;
     put_file("site.conf", "# a site\n\nclip = 1\nkeep=1\naccumulate = 1 # one\n"
                           "seed = 1\ncheckpoint = /scratch/#1/x # home\n");
-    put_file("accel/accel.conf", "keep = 2\naccumulate = 2\n\tseed = 2\r\n");
+    put_file("accel/accel.conf",
+             "\xef\xbb\xbfkeep = 2\naccumulate = 2\n\tseed = 2\r\n");
     setenv("ACCEL_ACCUMULATE", "3", 1);
     setenv("ACCEL_SEED", "3", 1);
     setenv("ACCEL_LOG", "", 1); /* empty: not set */

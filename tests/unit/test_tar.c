@@ -18,7 +18,7 @@ static void lines_are_padded_and_counted(void **state)
     static const struct {
         uint32_t length;
         const char *text;
-    } lines[] = {{3, "one"}, {0, ""}, {4, "two\r"}, {6, "no end"}};
+    } lines[] = {{3, "one"}, {0, ""}, {3, "two"}, {6, "no end"}};
     const accel_field_t *fields;
     char out[8];
     uint32_t length;
@@ -53,6 +53,46 @@ static void lines_are_padded_and_counted(void **state)
            ACCEL_DATASET(.fields = (const accel_field_t[]){{"text", 0, 0}},
                          .nfields = 1),
            ACCEL_ERR_ARG, "leave fields out");
+}
+
+/* As editors on other systems write it: with a mark, and with CR LF. */
+static void marks_and_ends_are_no_text(void **state)
+{
+    static const char text[] = "\xef\xbb\xbfname\r\none\r\n\r\na\rb\r\nno end";
+    static const char *const lines[] = {"name", "one", "", "a\rb", "no end"};
+    char out[8];
+    uint32_t length;
+    bytes_t b = {0};
+
+    (void)state;
+    write_text("m.csv", text, sizeof text - 1);
+    for (size_t skip = 0; skip < 7; skip++) {
+        size_t left = skip < 5 ? 5 - skip : 0;
+        accel_dataset_t *d =
+            open_good(in("m.csv"), ACCEL_DATASET(.max_bytes = 8, .skip = skip));
+        assert_int_equal(accel_dataset_samples(d), left);
+        for (uint64_t i = 0; i < left; i++) {
+            accel_dataset_read(d, &i, 1, (void *[]){out, &length});
+            assert_int_equal(length, strlen(lines[skip + i]));
+            assert_memory_equal(out, lines[skip + i], length);
+        }
+        accel_dataset_destroy(d);
+    }
+    /* CR and LF in two of the pieces in which a file is searched */
+    for (size_t i = 0; i < (1 << 20) - 1; i++)
+        add(&b, "x", 1);
+    add(&b, "\r\ny\r\n", 5);
+    accel_dataset_t *d =
+        open_good(write_file("edge.txt", &b), ACCEL_DATASET(.max_bytes = 0));
+    assert_int_equal(accel_dataset_samples(d), 2);
+    accel_dataset_destroy(d);
+    refuse(in("edge.txt"), ACCEL_DATASET(.max_bytes = (1 << 20) - 2),
+           ACCEL_ERR_ARG, "has 1048575 bytes");
+    write_text("wide.txt",
+               "\xff\xfe"
+               "a\0",
+               4);
+    refuse(in("wide.txt"), NULL, ACCEL_ERR_UNSUPPORTED, "UTF-16");
 }
 
 /* Lines that cross the pieces in which a file is searched. */
@@ -432,6 +472,7 @@ int main(void)
         cmocka_unit_test(fields_of_one_name_are_refused),
         cmocka_unit_test(many_archives_are_one_dataset),
         cmocka_unit_test(lines_are_padded_and_counted),
+        cmocka_unit_test(marks_and_ends_are_no_text),
         cmocka_unit_test(long_files_are_searched_whole),
         cmocka_unit_test(files_of_one_name_are_a_sample),
         cmocka_unit_test(long_names_and_sizes_are_understood),

@@ -195,7 +195,8 @@ static void a_pair_is_one_stream(void **state)
     (void)state;
     files_clean(NULL);
     write_pair("c.idx", "c.bin");
-    const char *names[] = {in("c.idx"), folder, in("c.*")};
+    const char *names[] = {in("c.idx"), folder, in("c.*"), in("c.bin"),
+                           in("c")};
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         accel_dataset_t *d = open_good(names[i], WINDOW(4));
         assert_string_equal(accel_dataset_format(d), "megatron");
@@ -208,12 +209,15 @@ static void a_pair_is_one_stream(void **state)
         assert_int_equal(out[4], 6);
         accel_dataset_destroy(d);
     }
-    /* The .bin says nothing of itself: */
-    refuse(in("c.bin"), WINDOW(4), ACCEL_ERR_UNSUPPORTED, "no format");
-    accel_dataset_t *d =
-        open_good(in("c.bin"),
-                  ACCEL_DATASET(.format = ACCEL_FORMAT_MEGATRON, .window = 4));
+    /* The .bin says nothing of itself, but its index does: */
+    accel_dataset_t *d;
+    const char *both[] = {in("c"), in("c.bin")};
+    assert_int_equal(accel_dataset_open_files(both, 2, WINDOW(4), &d),
+                     ACCEL_OK);
     accel_dataset_destroy(d);
+    remove(in("c.idx"));
+    refuse(in("c.bin"), WINDOW(4), ACCEL_ERR_UNSUPPORTED, "no format");
+    refuse(in("c"), WINDOW(4), ACCEL_ERR_NOTFOUND, "no such file");
 }
 
 static void damaged_indices_are_refused(void **state)
