@@ -12,6 +12,24 @@
 
 #define AX_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
+/* ---- text.c: texts for people -------------------------------------------- */
+
+/* vsnprintf() and snprintf() with the numbers of C: "0.5", whatever locale the
+ * program has set. For every text that may hold a float. */
+int ax_vformat(char *out, size_t room, const char *format, va_list args)
+    ACCEL_PRINTF(3, 0);
+int ax_format(char *out, size_t room, const char *format, ...)
+    ACCEL_PRINTF(3, 4);
+
+/* Names of files and of much else come from others, and what a terminal takes
+ * for a command must not reach it: each control character becomes \xNN. Texts
+ * of ax_fail() and lines of ax_log() are clean. */
+void ax_clean(char *text, size_t room);
+
+/* Appends to a text of `room` bytes in all; cuts it when it is full. */
+void ax_append(char *text, size_t room, const char *format, ...)
+    ACCEL_PRINTF(3, 4);
+
 /* ---- error.c: the error record ------------------------------------------ */
 
 /*
@@ -35,15 +53,6 @@ accel_status_t ax_fail_sys(accel_status_t status, int err, const char *format,
 /* Puts "format: " before the text of the record that is there. */
 accel_status_t ax_fail_prefix(accel_status_t status, const char *format, ...)
     ACCEL_PRINTF(2, 3);
-
-/* Names of files and of much else come from others, and what a terminal takes
- * for a command must not reach it: each control character becomes \xNN. Texts
- * of ax_fail() and lines of ax_log() are clean. */
-void ax_clean(char *text, size_t room);
-
-/* Appends to a text of `room` bytes in all; cuts it when it is full. */
-void ax_append(char *text, size_t room, const char *format, ...)
-    ACCEL_PRINTF(3, 4);
 
 /* Copies of records between threads and ranks. */
 void ax_error_get(accel_error_t *out);

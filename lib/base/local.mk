@@ -1,6 +1,7 @@
 # base: errors, log, settings, element types, files, random numbers
 lib_libaccel_core_la_SOURCES += \
 	lib/base/base.h \
+	lib/base/text.c \
 	lib/base/error.c \
 	lib/base/log.c \
 	lib/base/options.c \

@@ -41,7 +41,7 @@ void ax_log(ax_level_t level, const char *format, ...)
     size_t used = put_prefix(line, sizeof line, level);
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(line + used, sizeof line - used - 1, format, args);
+    int n = ax_vformat(line + used, sizeof line - used - 1, format, args);
     va_end(args);
     if (n < 0)
         return;

@@ -145,7 +145,7 @@ accel_status_t ax_raise(accel_comm_t *c, accel_status_t status,
     va_list args;
 
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    ax_vformat(text, sizeof text, format, args);
     va_end(args);
     (void)ax_fault_note(c, status, c->call.seq, text);
     return ax_raise_seen(c);
@@ -265,7 +265,7 @@ accel_status_t ax_raise_late(accel_comm_t *c, const ax_wait_t *wait)
     bool late[AX_RANKS_SHOWN] = {false};
     char who[96], call[64], text[AX_SEG_TEXT];
 
-    snprintf(
+    ax_format(
         text, sizeof text, "comm: waited %g s in %s for ",
         (double)c->timeout_ns / 1e9,
         ax_last_text(AX_LAST(c->call.kind, c->call.seq), call, sizeof call));

@@ -385,8 +385,8 @@ static void report(const accel_comm_t *c)
     else if (c->seg->crowded)
         snprintf(why, sizeof why, "ranks are more than their CPUs");
     else
-        snprintf(why, sizeof why, "a barrier takes %.2f us flat, %.2f us so",
-                 l->flat * 1e6, l->copied * 1e6);
+        ax_format(why, sizeof why, "a barrier takes %.2f us flat, %.2f us so",
+                  l->flat * 1e6, l->copied * 1e6);
     ax_log(AX_LOG_REPORT, "tuning: ranks meet %s: %s",
            c->by_groups ? "by groups" : "flat", why);
     report_sums(c);

@@ -201,11 +201,11 @@ bool ax_model_line(const ax_model_t *m, int nodes, int line, char *text,
     int per = (int)AX_ARRAY_SIZE(shifts);
 
     if (line == 0) {
-        snprintf(text, room,
-                 "%d nodes: %.2f us a round, %.2f us a message more, %.2f "
-                 "GB/s to one, %.2f GB/s to all, %.2f GB/s added",
-                 nodes, m->round * 1e6, m->message * 1e6, 1e-9 / m->byte,
-                 1e-9 / m->crowd, 1e-9 / m->add);
+        ax_format(text, room,
+                  "%d nodes: %.2f us a round, %.2f us a message more, %.2f "
+                  "GB/s to one, %.2f GB/s to all, %.2f GB/s added",
+                  nodes, m->round * 1e6, m->message * 1e6, 1e-9 / m->byte,
+                  1e-9 / m->crowd, 1e-9 / m->add);
         return true;
     }
     int row = (line - 1) / per, shift = shifts[(line - 1) % per];
@@ -218,7 +218,7 @@ bool ax_model_line(const ax_model_t *m, int nodes, int line, char *text,
                     .out_bytes = bytes,
                     .ordered = rows[row].ordered};
     ax_way_t way = ax_model_choose(m, &ask);
-    snprintf(text, room, "%s of %d B: %s, %.1f us", rows[row].what, 1 << shift,
-             ax_way_name(way), ax_model_time(m, &ask, way) * 1e6);
+    ax_format(text, room, "%s of %d B: %s, %.1f us", rows[row].what, 1 << shift,
+              ax_way_name(way), ax_model_time(m, &ask, way) * 1e6);
     return true;
 }

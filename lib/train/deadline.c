@@ -159,10 +159,10 @@ void ax_deadline_saved(uint64_t ns)
 
 void ax_deadline_describe(char *out, size_t room)
 {
-    snprintf(out, room,
-             "%.1f s are left of the time limit of %.0f s, a step took up to "
-             "%.1f s, a save up to %.1f s, and margin=%s keeps %.1f s free",
-             seconds(left(ax_now_ns())), seconds(limit.whole_ns),
-             seconds(limit.longest_step_ns), seconds(limit.longest_save_ns),
-             limit.automatic ? "auto" : "", seconds(limit.margin_ns));
+    ax_format(out, room,
+              "%.1f s are left of the time limit of %.0f s, a step took up to "
+              "%.1f s, a save up to %.1f s, and margin=%s keeps %.1f s free",
+              seconds(left(ax_now_ns())), seconds(limit.whole_ns),
+              seconds(limit.longest_step_ns), seconds(limit.longest_save_ns),
+              limit.automatic ? "auto" : "", seconds(limit.margin_ns));
 }

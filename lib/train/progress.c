@@ -86,7 +86,7 @@ static void put(line_t *line, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    int n = vsnprintf(line->text + line->length, room, format, args);
+    int n = ax_vformat(line->text + line->length, room, format, args);
     va_end(args);
     if (n > 0)
         line->length += (size_t)n < room ? (size_t)n : room - 1;
@@ -221,7 +221,7 @@ void accel_progress_set(accel_progress_t *progress, uint64_t done,
     progress->done = done;
     if (format) {
         va_start(args, format);
-        vsnprintf(progress->note, sizeof progress->note, format, args);
+        ax_vformat(progress->note, sizeof progress->note, format, args);
         va_end(args);
     }
     update(progress);

@@ -465,7 +465,7 @@ static void tell_differences(const restore_t *r, char *text, size_t room)
             continue;
         bool old = at == AX_GIVEN_SEED ||
                    (at == AX_GIVEN_LR && !asks_for_another_rate(r));
-        used += (size_t)snprintf(
+        used += (size_t)ax_format(
             text + used, room - used, "; %s was %.10g, here %.10g%s",
             all[i].name, then, now[at], old ? ", the former counts" : "");
     }
