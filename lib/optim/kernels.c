@@ -7,6 +7,8 @@
  */
 #include "optim_priv.h"
 
+#include "base/bits.h"
+
 #include <math.h>
 
 #define INLINE static inline __attribute__((always_inline))
@@ -109,6 +111,19 @@ INLINE double squares(const float *restrict g, size_t count)
     return sum;
 }
 
+/* Without the sign, the bits of an f32 are in the order of its values. */
+INLINE uint32_t largest(const float *restrict g, size_t count)
+{
+    uint32_t most = 0;
+
+#pragma omp simd reduction(max : most)
+    for (size_t i = 0; i < count; i++) {
+        uint32_t bits = ax_bits_of(g[i]) & 0x7fffffffu;
+        most = bits > most ? bits : most;
+    }
+    return most;
+}
+
 /*
  * One level: the bodies above compiled once more under `attributes`. This
  * macro makes functions only; it hides no control flow.
@@ -151,11 +166,16 @@ INLINE double squares(const float *restrict g, size_t count)
     {                                                                          \
         return squares(g, count);                                              \
     }                                                                          \
+    attributes static uint32_t level##_largest(const float *g, size_t count)   \
+    {                                                                          \
+        return largest(g, count);                                              \
+    }                                                                          \
     static const kernels_t level##_kernels = {                                 \
         #level,                                                                \
         {level##_adamw, level##_adam, level##_plain, level##_momentum,         \
          level##_nesterov},                                                    \
-        level##_squares}
+        level##_squares,                                                       \
+        level##_largest}
 
 LEVEL(plain, );
 

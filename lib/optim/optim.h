@@ -48,6 +48,9 @@ const ax_optim_slot_t *ax_optimizer_slot(const accel_optimizer_t *optimizer,
 accel_status_t ax_optimizer_apply(accel_optimizer_t *optimizer,
                                   float grad_scale);
 
+/* The bits of the largest magnitude, those of a NaN above all. */
+uint32_t ax_optim_largest(const float *grad, size_t count);
+
 /* ACCEL_ERR_ARG unless `lr` is finite and not negative, and unless the scale is
  * a normal positive f32. */
 accel_status_t ax_optimizer_check_lr(double lr);

@@ -42,6 +42,7 @@ typedef struct kernels {
     const char *name;
     kernel_fn update[KERNEL_COUNT];
     double (*sum_squares)(const float *grad, size_t count);
+    uint32_t (*largest)(const float *grad, size_t count);
 } kernels_t;
 
 /* Level `level` in the order of ax_isa_t; NULL when this CPU lacks it. */

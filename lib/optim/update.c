@@ -119,3 +119,8 @@ void accel_optim_inspect(const float *grad, size_t count, double *sum_squares,
     ax_fpmode_leave(mode);
     *finite = isfinite(*sum_squares);
 }
+
+uint32_t ax_optim_largest(const float *grad, size_t count)
+{
+    return ax_optim_kernels()->largest(grad, count);
+}

@@ -1,91 +1,8 @@
 /* Averaging gradients over the ranks: in place where they lie in memory for
- * communication and travel as they are, else through a staging bucket. */
+ * communication and travel as they are, else as wire.c has it. */
 #include "train_priv.h"
 
 #include <stdlib.h>
-
-/* Everything but the owned gradients at full width is staged. */
-static size_t first_staged(const accel_t *accel)
-{
-    return accel->wire == ACCEL_F32 ? 1 : 0;
-}
-
-accel_status_t ax_bucket_open(accel_t *accel, const accel_model_t *model)
-{
-    size_t count = 0;
-
-    for (size_t i = first_staged(accel); i < model->npieces; i++)
-        count += model->pieces[i].count;
-    if (count > accel->bucket)
-        count = accel->bucket;
-    /* What an earlier, smaller model had is left to accel_close(). */
-    if (count <= accel->staged || accel_size(accel) == 1)
-        return ACCEL_OK;
-    void *stage;
-    accel_status_t st =
-        accel_alloc(accel->comm, count * accel_dtype_size(accel->wire), &stage);
-    if (st != ACCEL_OK)
-        return st;
-    accel->stage = stage;
-    accel->staged = count;
-    return ACCEL_OK;
-}
-
-/* ---- the staged way ------------------------------------------------------ */
-
-/* A place in the sequence of all staged gradients. */
-typedef struct cursor {
-    size_t piece;
-    size_t offset;
-} cursor_t;
-
-/*
- * Moves up to a bucket of gradients from the cursor on into the stage, or back
- * out of it, and the cursor past them. Types are float, so that conversion
- * cannot fail.
- */
-static size_t move(accel_t *accel, cursor_t *at, bool in)
-{
-    const accel_model_t *model = accel->model;
-    size_t moved = 0;
-    size_t width = accel_dtype_size(accel->wire);
-
-    while (at->piece < model->npieces && moved < accel->staged) {
-        ax_piece_t p = model->pieces[at->piece];
-        size_t n = p.count - at->offset;
-        char *stage = (char *)accel->stage + moved * width;
-
-        if (n > accel->staged - moved)
-            n = accel->staged - moved;
-        if (in)
-            accel_convert(stage, accel->wire, p.data + at->offset, ACCEL_F32,
-                          n);
-        else
-            accel_convert(p.data + at->offset, ACCEL_F32, stage, accel->wire,
-                          n);
-        moved += n;
-        at->offset += n;
-        if (at->offset == p.count)
-            *at = (cursor_t){.piece = at->piece + 1};
-    }
-    return moved;
-}
-
-static accel_status_t reduce_staged(accel_t *accel, accel_op_t op)
-{
-    cursor_t at = {.piece = first_staged(accel)};
-
-    while (at.piece < accel->model->npieces) {
-        cursor_t begin = at;
-        size_t count = move(accel, &at, true);
-        accel_status_t st = accel_comm_allreduce(
-            accel->comm, accel->stage, accel->stage, count, accel->wire, op);
-        if (st != ACCEL_OK)
-            return st;
-        move(accel, &begin, false);
-    }
-    return ACCEL_OK;
-}
 
 /* ---- how a gradient becomes an average ----------------------------------- */
 
@@ -95,6 +12,7 @@ typedef struct average {
     float after;
 } average_t;
 
+/* Nothing is enlarged before the exchange: 16 bits end early. */
 static average_t how(const accel_t *accel)
 {
     uint64_t size = (uint64_t)accel_size(accel);
@@ -103,9 +21,6 @@ static average_t how(const accel_t *accel)
 
     if (total == size * micro)
         return (average_t){(float)micro, ACCEL_AVG, 1};
-    /* Before the exchange, where 16 bits on the wire overflow early. */
-    if (accel->wire != ACCEL_F32)
-        return (average_t){(float)total / (float)size, ACCEL_AVG, 1};
     return (average_t){1, ACCEL_SUM, (float)total};
 }
 
@@ -120,6 +35,26 @@ static void divide_pieces(const accel_model_t *model, size_t first, float by)
 {
     for (size_t i = first; i < model->npieces; i++)
         divide(model->pieces[i].data, model->pieces[i].count, by);
+}
+
+/* After a step that was skipped, at the lowest scale: was it so before the
+ * ranks came together? Such steps alone pay for another pass. */
+static void look(accel_t *accel, const float *data, size_t count)
+{
+    double sum;
+    bool finite;
+
+    if (accel->row == 0 || accel->bad_alone)
+        return;
+    accel_optim_inspect(data, count, &sum, &finite);
+    accel->bad_alone = !finite;
+}
+
+static void look_at_pieces(accel_t *accel, size_t first)
+{
+    for (size_t i = first; i < accel->model->npieces; i++)
+        look(accel, accel->model->pieces[i].data,
+             accel->model->pieces[i].count);
 }
 
 /* ---- the direct way ------------------------------------------------------ */
@@ -168,13 +103,14 @@ accel_status_t ax_bucket_start(accel_t *accel, size_t ready)
     ax_piece_t p = accel->model->pieces[0];
     average_t average = how(accel);
 
-    if (accel_size(accel) == 1 || first_staged(accel) == 0 || !make_room(accel))
+    if (accel_size(accel) == 1 || ax_wire_all(accel) || !make_room(accel))
         return ACCEL_OK;
     while (f->sent < p.count) {
         size_t n = next_bucket(accel, f->sent, p.count);
         float *data = p.data + f->sent;
         if (f->sent + n > ready)
             break;
+        look(accel, data, n);
         divide(data, n, average.before);
         accel_status_t st =
             accel_comm_allreduce_start(accel->comm, data, data, n, ACCEL_F32,
@@ -235,11 +171,12 @@ accel_status_t ax_bucket_average(accel_t *accel)
         st = finish_started(accel);
     if (st != ACCEL_OK)
         return st;
+    look_at_pieces(accel, started ? 1 : 0);
     divide_pieces(model, started ? 1 : 0, average.before);
-    if (several && !started && first_staged(accel) == 1)
+    if (several && !started && !ax_wire_all(accel))
         st = reduce_direct(accel, average.op);
     if (st == ACCEL_OK && several)
-        st = reduce_staged(accel, average.op);
+        st = ax_wire_reduce(accel, average.op);
     if (st == ACCEL_OK)
         divide_pieces(model, 0, average.after);
     return st;

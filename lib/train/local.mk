@@ -12,6 +12,7 @@ lib_libaccel_core_la_SOURCES += \
 	lib/train/alike.c \
 	lib/train/prepare.c \
 	lib/train/bucket.c \
+	lib/train/wire.c \
 	lib/train/ready.c \
 	lib/train/tie.c \
 	lib/train/block.c \
@@ -62,6 +63,10 @@ tests_unit_test_stop_LDADD = $(unit_ldadd)
 check_PROGRAMS += tests/multi/mp_train tests/multi/mp_state
 tests_multi_mp_train_SOURCES = tests/multi/mp_train.c tests/multi/mp_rig.h
 tests_multi_mp_train_LDADD = lib/libaccel.la
+check_PROGRAMS += tests/multi/mp_wire
+tests_multi_mp_wire_SOURCES = tests/multi/mp_wire.c tests/multi/mp_rig.h
+tests_multi_mp_wire_LDADD = lib/libaccel.la
+multi_tests += tests/multi/wire.bats
 check_PROGRAMS += tests/multi/mp_memory
 tests_multi_mp_memory_SOURCES = tests/multi/mp_memory.c tests/multi/mp_rig.h
 tests_multi_mp_memory_LDADD = lib/libaccel.la

@@ -80,7 +80,7 @@ static accel_status_t prepare_model(accel_t *accel, accel_model_t *model)
         return st;
     if ((st = broadcast_weights(accel, model)) != ACCEL_OK ||
         (st = ax_model_round(model)) != ACCEL_OK ||
-        (st = ax_bucket_open(accel, model)) != ACCEL_OK)
+        (st = ax_wire_open(accel, model)) != ACCEL_OK)
         return st;
     accel->model = model;
     return ACCEL_OK;

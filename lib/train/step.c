@@ -43,6 +43,7 @@ float accel_backward_begin(accel_t *accel)
         accel->stepped = false;
         accel->unscale = 1 / loss_scale(accel);
         accel->verdict.known = false;
+        accel->bad_alone = false;
     }
     accel->moved = false;
     accel->begun++;
@@ -158,7 +159,8 @@ accel_status_t ax_step_zero_grad(void *context)
 /* Fields of the all-reduce. It takes maxima: the maximum of the negative is
  * the minimum, and where both must be equal the ranks agree. */
 enum {
-    BAD = 0, /* an infinity or NaN in my gradients */
+    BAD = 0, /* an infinity or NaN in my gradients: 1; in those that I brought
+                to the exchange: more, and most on rank 0 */
     STOP,
     NORM,
     NORM_LEAST,
@@ -182,7 +184,9 @@ static void inspect(const accel_t *accel, double *fields)
         sum += part;
         finite = finite && good;
     }
-    fields[BAD] = !finite;
+    bool alone = accel->bad_alone || accel_size(accel) == 1;
+    if (!finite)
+        fields[BAD] = alone ? 1 + accel_size(accel) - accel_rank(accel) : 1;
     fields[NORM] = finite ? sqrt(sum) : 0;
 }
 
@@ -230,6 +234,12 @@ static void take_stop(accel_t *accel, int wanted)
                wanted, strsignal(wanted), (unsigned long long)accel->steps + 1);
 }
 
+/* -1: nobody, or nobody looked, which only steps in a row do. */
+static int culprit(const accel_t *accel, double bad)
+{
+    return bad > 1 ? 1 + accel_size(accel) - (int)bad : -1;
+}
+
 /* Looks at the gradients once, with all ranks. Collective. */
 static accel_status_t decide(accel_t *accel, ax_where_t where)
 {
@@ -257,6 +267,7 @@ static accel_status_t decide(accel_t *accel, ax_where_t where)
     accel->verdict = (ax_verdict_t){.known = true,
                                     .finite = fields[BAD] == 0,
                                     .norm = fields[NORM],
+                                    .culprit = culprit(accel, fields[BAD]),
                                     .stop = (int)fields[STOP]};
     return ACCEL_OK;
 }
@@ -329,8 +340,33 @@ static const char *first_bad(const accel_model_t *model)
     return "another rank's gradients";
 }
 
-/* Lowering the scale cures an overflow. What the lowest one does not cure is
- * a NaN of the program's own. */
+/* Lowering the scale cures an overflow of the program's 16 bits. What the
+ * lowest one does not cure the program brought, or the sum over the ranks. */
+static accel_status_t give_up(const accel_t *accel)
+{
+    unsigned long long row = accel->row, steps = accel->steps;
+    int culprit = accel->verdict.culprit;
+    char who[96];
+
+    if (culprit < 0)
+        return ax_fail(ACCEL_ERR_OVERFLOW,
+                       "step: %llu steps in a row were skipped at the lowest "
+                       "loss scale, %g: the gradients were finite on every "
+                       "rank and are not since they were added up, as %s "
+                       "(the setting wire); first in that of %s at step %llu: "
+                       "divide the loss",
+                       row, loss_scale(accel), accel_dtype_name(accel->wire),
+                       first_bad(accel->model), steps);
+    return ax_fail(ACCEL_ERR_OVERFLOW,
+                   "step: %llu steps in a row were skipped at the lowest loss "
+                   "scale, %g: this is NaN or infinity from the program, on "
+                   "%s before anything was added up; first in the gradient of "
+                   "%s at step %llu",
+                   row, loss_scale(accel),
+                   ax_job_who(accel->job, culprit, who, sizeof who),
+                   first_bad(accel->model), steps);
+}
+
 static accel_status_t skip(accel_t *accel, bool lowest)
 {
     accel->skipped++;
@@ -338,15 +374,7 @@ static accel_status_t skip(accel_t *accel, bool lowest)
     accel->row = lowest ? accel->row + 1 : 0;
     ax_log(AX_LOG_INFO, "step: %llu skipped: infinity or NaN in %s",
            (unsigned long long)accel->steps, first_bad(accel->model));
-    if (accel->row < AX_MAX_ROW)
-        return ACCEL_OK;
-    return ax_fail(ACCEL_ERR_OVERFLOW,
-                   "step: %llu steps in a row were skipped at the lowest loss "
-                   "scale, %g: this is NaN or infinity from the program, not "
-                   "overflow of 16 bits; first in the gradient of %s at step "
-                   "%llu",
-                   (unsigned long long)accel->row, loss_scale(accel),
-                   first_bad(accel->model), (unsigned long long)accel->steps);
+    return accel->row < AX_MAX_ROW ? ACCEL_OK : give_up(accel);
 }
 
 /* What takes the loss scale off the gradients, and clips them. */

@@ -33,6 +33,7 @@ struct accel_param {
     float *data;
     float *grad;
     void *compute; /* data itself in full precision */
+    float scale;   /* on the wire, in this group: see wire.c */
     accel_model_t *model;
     int names;      /* one, and one for each tie */
     uint64_t ready; /* the number of the pass in which its gradient was, as */
@@ -87,6 +88,7 @@ typedef struct ax_verdict {
     bool known;
     bool finite;
     double norm; /* of the gradients as they stand in memory, scaled or not */
+    int culprit; /* a rank with NaN or infinity of its own; -1: see decide() */
     int stop;    /* what a rank was told, see ax_stop_wanted() */
 } ax_verdict_t;
 
@@ -117,7 +119,8 @@ struct accel {
     size_t bucket;
     void *stage;   /* elements on their way, when they need another type or
                       place: at most a bucket */
-    size_t staged; /* how many it holds */
+    size_t staged; /* elements that go at once */
+    size_t stage_bytes;
 
     accel_model_t *models; /* all that were created */
     accel_model_t *model;  /* the prepared ones, borrowed */
@@ -144,6 +147,7 @@ struct accel {
     uint64_t passes, synced; /* backward passes, and those in whole groups */
     ax_pass_t pass;
     ax_flight_t flight;
+    bool bad_alone; /* before the exchange, as far as anybody looked */
     bool moved;     /* that step was a real update */
     bool stale;     /* the program's own, and nothing rounded since */
     double unscale; /* what the gradients are to be multiplied by */
@@ -212,11 +216,19 @@ accel_status_t ax_prepare_compare(accel_t *accel,
 /* The loader goes on without the accelerator. */
 void ax_untie_loader(accel_loader_t *loader);
 
-/* ---- bucket.c ------------------------------------------------------------ */
+/* ---- wire.c -------------------------------------------------------------- */
+
+/* All gradients are staged, not only those in the program's memory. */
+bool ax_wire_all(const accel_t *accel);
 
 /* Takes the staging memory if averaging the model's gradients needs it.
  * Collective. */
-accel_status_t ax_bucket_open(accel_t *accel, const accel_model_t *model);
+accel_status_t ax_wire_open(accel_t *accel, const accel_model_t *model);
+
+/* The staged gradients, added up or averaged over the ranks. Collective. */
+accel_status_t ax_wire_reduce(accel_t *accel, accel_op_t op);
+
+/* ---- bucket.c ------------------------------------------------------------ */
 
 /*
  * gradients = their sum over all ranks / the number of batches that are in it

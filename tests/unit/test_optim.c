@@ -418,6 +418,30 @@ static void inspect_gives_the_same_bits_on_every_level(void **state)
     free(b);
 }
 
+/* Of every length and at every place, by every level. */
+static void the_largest_is_found_wherever_it_is(void **state)
+{
+    enum { MOST = 70 };
+    float g[MOST];
+
+    (void)state;
+    need_levels();
+    for (size_t n = 1; n <= MOST; n++)
+        for (size_t at = 0; at < n; at++) {
+            for (size_t i = 0; i < n; i++)
+                g[i] = i % 2 ? -0.25F : 1e-40F;
+            g[at] = at % 2 ? -3.5F : 3.5F;
+            for (size_t l = 0; ax_optim_kernels_at(l); l++)
+                assert_int_equal(ax_optim_kernels_at(l)->largest(g, n),
+                                 0x40600000);
+            g[at] = NAN;
+            assert_true(ax_optim_largest(g, n) > 0x7f800000);
+            g[at] = -INFINITY;
+            assert_int_equal(ax_optim_largest(g, n), 0x7f800000);
+        }
+    assert_int_equal(ax_optim_largest(NULL, 0), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -432,6 +456,7 @@ int main(void)
         cmocka_unit_test(bad_updates_are_refused),
         cmocka_unit_test(inspect_sums_and_finds_what_is_not_finite),
         cmocka_unit_test(inspect_gives_the_same_bits_on_every_level),
+        cmocka_unit_test(the_largest_is_found_wherever_it_is),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
