@@ -177,6 +177,7 @@ void accel_close(accel_t *accel)
         free(accel->extras[i].name);
     free(accel->extras);
     free(accel->loaders);
+    free(accel->places);
     if (opened == accel)
         opened = NULL;
     free(accel);

@@ -193,6 +193,25 @@ void ax_untie_loader(accel_loader_t *loader)
     ax_loader_set_trains(loader, false);
 }
 
+/* The place that a checkpoint had for it, when it was loaded before. One of
+ * other data, to evaluate with, begins at its start. */
+static accel_status_t put_in_place(const accel_t *accel, size_t at)
+{
+    accel_loader_t *loader = accel->loaders[at];
+    accel_status_t st = ACCEL_OK;
+
+    if (at >= accel->nplaces)
+        return st;
+    if (ax_loader_check_state(loader, &accel->places[at]) == ACCEL_OK)
+        st = accel_loader_set_state(loader, &accel->places[at]);
+    else if (accel_is_main(accel))
+        ax_log(AX_LOG_NOTE,
+               "prepare: loader %zu begins at its start, not at the place in "
+               "the checkpoint: %s",
+               at, accel_last_error()->text);
+    return st;
+}
+
 static accel_status_t tie_loader(accel_t *accel, accel_loader_t *loader)
 {
     uint64_t seed = (uint64_t)ax_settings_int(accel->settings, "seed");
@@ -218,7 +237,7 @@ static accel_status_t tie_loader(accel_t *accel, accel_loader_t *loader)
                                               .context = accel});
     ax_loader_set_owner(loader, loader_gone, accel);
     accel->loaders[accel->nloaders++] = loader;
-    return ACCEL_OK;
+    return put_in_place(accel, accel->nloaders - 1);
 }
 
 /* Agreed one after the other, so that all ranks have come equally far. */

@@ -103,9 +103,7 @@ static bool may_be_left(const accel_t *accel, const char *name)
 {
     if (begins(name, "train/"))
         return true;
-    if (begins(name, "optimizer/"))
-        return !accel->optimizer;
-    return begins(name, "loader/") && accel->nloaders == 0 && !accel->optimizer;
+    return begins(name, "optimizer/") && !accel->optimizer;
 }
 
 static accel_status_t check_missing(const accel_ckpt_t *ckpt,
@@ -173,7 +171,8 @@ static accel_status_t check_extras(const accel_t *accel,
 typedef struct restore {
     accel_t *accel;
     accel_ckpt_t *ckpt;
-    int ranks; /* that saved */
+    int ranks;    /* that saved */
+    size_t later; /* loaders that may be prepared after the load */
     ax_numbers_t n;
     ax_load_t *loads;
     ax_parts_t small;
@@ -222,6 +221,22 @@ static bool has_scaler(const restore_t *r)
            accel_ckpt_find(r->ckpt, "train/scaler", &found) == ACCEL_OK;
 }
 
+/* Without an optimizer it is not known yet whether the program goes on in the
+ * data or only evaluates: the places are kept until a loader is prepared. */
+static size_t count_later(const restore_t *r)
+{
+    accel_ckpt_part_t found;
+    char name[32];
+    size_t n = 0;
+
+    if (r->accel->nloaders || r->accel->optimizer)
+        return 0;
+    do
+        snprintf(name, sizeof name, "loader/%zu", n++);
+    while (accel_ckpt_find(r->ckpt, name, &found) == ACCEL_OK);
+    return n - 1;
+}
+
 static accel_status_t list_small(restore_t *r)
 {
     accel_t *accel = r->accel;
@@ -231,6 +246,10 @@ static accel_status_t list_small(restore_t *r)
     ax_parts_numbers(&r->small, accel, &r->n, scaler);
     if (same)
         ax_parts_rng(&r->small, accel, &r->n);
+    for (size_t i = 0; i < r->later; i++) {
+        accel_ckpt_part_t part = ax_part_vector(ACCEL_U64, &r->n.loaders[i], 5);
+        ax_parts_add(&r->small, &part, "loader/%zu", i);
+    }
     for (size_t i = 0; i < accel->nextras; i++) {
         const char *name = accel->extras[i].name;
         ax_load_t *l = &r->loads[i];
@@ -509,7 +528,8 @@ static accel_status_t load_numbers(restore_t *r)
 
     r->ranks = accel_ckpt_ranks(r->ckpt);
     r->loads = calloc(accel->nextras + 1, sizeof *r->loads);
-    r->n.loaders = calloc(accel->nloaders + 1, sizeof *r->n.loaders);
+    r->later = count_later(r);
+    r->n.loaders = calloc(accel->nloaders + r->later + 1, sizeof *r->n.loaders);
     if (!r->loads || !r->n.loaders)
         st = ax_fail(ACCEL_ERR_NOMEM, "load_state: out of memory");
     else
@@ -574,6 +594,10 @@ static accel_status_t load(restore_t *r)
         return st;
     ax_state_note(accel, ax_ckpt_uuid(r->ckpt));
     tell(r);
+    free(accel->places);
+    accel->places = r->n.loaders;
+    accel->nplaces = r->later;
+    r->n.loaders = NULL;
     return ACCEL_OK;
 }
 

@@ -498,7 +498,8 @@ accel_status_t accel_save_state(accel_t *accel, const char *dir)
     st = save(accel, dir, &parts, loads, &n);
     if (st == ACCEL_OK)
         note_saved(accel, dir);
-    else if (st == ACCEL_ERR_STATE)
+    else if (st == ACCEL_ERR_STATE &&
+             strstr(accel_last_error()->text, "is there already"))
         ax_fail_prefix(st, "save_state: not this run's own; set resume=auto to "
                            "go on from it, or another directory with "
                            "checkpoint=");

@@ -56,7 +56,7 @@ typedef struct ax_numbers {
     double scale;
     uint64_t scaler[3];
     accel_rng_t rng;
-    accel_loader_state_t *loaders; /* as many as are prepared */
+    accel_loader_state_t *loaders; /* as many as are prepared or saved */
 } ax_numbers_t;
 
 /* Instead of a length: this rank has what rank 0 has. */

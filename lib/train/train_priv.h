@@ -128,6 +128,8 @@ struct accel {
     accel_schedule_t *schedule;
     accel_loader_t **loaders;
     size_t nloaders;
+    accel_loader_state_t *places; /* loaded, of loaders prepared later */
+    size_t nplaces;
     bool take_optimizer; /* destroyed by accel_close() */
     bool take_schedule;
     accel_scaler_t *scaler; /* fp16 only */

@@ -412,6 +412,82 @@ static void a_loader_that_is_not_prepared_yet_is_missed(void **state)
     refuses(&(rig_options_t){0}, ACCEL_ERR_ARG, "loader/0");
 }
 
+/* A program with an optimizer of its own may prepare it after the load. */
+static void a_loader_prepared_later_gets_its_place(void **state)
+{
+    accel_loader_state_t at;
+    rig_t rig;
+
+    (void)state;
+    save_one(&(rig_options_t){.samples = 4});
+    for (size_t samples = 4; samples <= 5; samples++) {
+        rig = (rig_t){0};
+        OK(accel_open(NULL, &rig.accel));
+        OK(accel_model_create(rig.accel, &rig.model));
+        OK(accel_model_add(rig.model,
+                           ACCEL_PARAM(.name = "w", .ndim = 1, .shape = {1}),
+                           &rig.w));
+        OK(accel_prepare(rig.accel, ACCEL_PREPARE(.model = rig.model)));
+        OK(accel_load_state(rig.accel, dir));
+        rig_loader(&rig, &(rig_options_t){.samples = samples});
+        OK(accel_prepare(rig.accel, ACCEL_PREPARE(.loader = rig.loader)));
+        accel_loader_get_state(rig.loader, &at);
+        assert_int_equal(at.samples, samples == 4 ? 1 : 0); /* other data */
+        rig_close(&rig);
+    }
+}
+
+/* Each is something that no save writes. */
+static void impossible_counters_are_damage(void **state)
+{
+    /* format, steps, skipped, row, updates, moves, schedule, accumulate */
+    static const uint64_t bad[][8] = {
+        {1, 4, 0, 0, 0, 0, 0, 1}, /* the manifest says 3 */
+        {1, 3, 4, 0, 0, 0, 0, 1},
+        {1, 3, 1, 2, 0, 0, 0, 1},
+        {1, 3, 0, 0, 0, 0, 2, 1},
+        {1, 3, 0, 0, 0, 0, 0, 0},
+        {1, 3, 0, 0, 0, 0, 0, UINT64_C(1) << 31},
+    };
+    accel_ckpt_part_t parts[] = {
+        {.name = "model/w", .dtype = ACCEL_F32, .ndim = 1, .shape = {1}},
+        {.name = "train/counters", .dtype = ACCEL_U64, .ndim = 1, .shape = {8}},
+        {.name = "train/rng", .dtype = ACCEL_U64, .ndim = 2, .shape = {1, 3}},
+    };
+    float w = 7;
+    uint64_t rng[3] = {0}, good[8] = {1, 3, 1, 1, 0, 0, 0, 1};
+    char path[96];
+    rig_t rig = {0};
+
+    (void)state;
+    shut_out_environment();
+    OK(accel_open(NULL, &rig.accel));
+    OK(accel_model_create(rig.accel, &rig.model));
+    OK(accel_model_add(
+        rig.model, ACCEL_PARAM(.name = "w", .ndim = 1, .shape = {1}), &rig.w));
+    OK(accel_prepare(rig.accel, ACCEL_PREPARE(.model = rig.model)));
+    parts[0].data = &w;
+    parts[2].data = rng;
+    parts[0].count = 1;
+    parts[1].count = 8;
+    parts[2].count = 3;
+    for (size_t i = 0; i <= ARRAY_SIZE(bad); i++) {
+        bool fine = i == ARRAY_SIZE(bad);
+        uint64_t counters[8];
+        memcpy(counters, fine ? good : bad[i], sizeof counters);
+        parts[1].data = counters;
+        snprintf(path, sizeof path, "%s/%zu", dir, i);
+        OK(accel_ckpt_save(accel_get_comm(rig.accel), path, 3, parts,
+                           ARRAY_SIZE(parts), NULL));
+        assert_int_equal(accel_load_state(rig.accel, path),
+                         fine ? ACCEL_OK : ACCEL_ERR_CORRUPT);
+        if (!fine)
+            assert_non_null(strstr(accel_last_error()->text, "impossible"));
+        assert_true(rig_weight(&rig) == (fine ? 7 : 0));
+    }
+    rig_close(&rig);
+}
+
 /* Standard error of a load, in a file meanwhile. */
 static const char *said_by_load(rig_t *rig)
 {
@@ -581,6 +657,8 @@ int main(void)
         IN_DIR(another_optimizer_or_schedule_is_refused),
         IN_DIR(other_loaders_are_refused),
         IN_DIR(a_loader_that_is_not_prepared_yet_is_missed),
+        IN_DIR(a_loader_prepared_later_gets_its_place),
+        IN_DIR(impossible_counters_are_damage),
         IN_DIR(a_resume_says_one_line),
         IN_DIR(a_new_rate_counts),
         IN_DIR(a_new_schedule_counts_at_once),
