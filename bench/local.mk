@@ -7,6 +7,7 @@ bench_ldflags = -no-install
 
 dist_noinst_SCRIPTS += bench/compare
 EXTRA_DIST += bench/README
+local_tests += tests/unit/bench.bats
 check_PROGRAMS += $(bench_programs)
 
 # optim, convert and loader: one process, PyTorch as the peer. "omp simd" is
