@@ -61,6 +61,7 @@ static void describe(const char *value, const char *why)
     else
         snprintf(state.error, sizeof state.error, "--accel=%.48s%s: %s", value,
                  n > 48 ? "..." : "", why);
+    ax_spec_clean(state.error);
 }
 
 static bool remember(const char *value)
@@ -82,11 +83,7 @@ static bool remember(const char *value)
 /* "accel: srun: why": as Slurm's own errors are, but found by our name. */
 static void say(const char *why)
 {
-    fprintf(stderr, "accel: %s: ", program_invocation_short_name);
-    /* it repeats words of a script: nothing for a terminal to obey */
-    for (; *why; why++)
-        putc((unsigned char)*why < ' ' || *why == 0x7f ? '?' : *why, stderr);
-    putc('\n', stderr);
+    fprintf(stderr, "accel: %s: %s\n", program_invocation_short_name, why);
 }
 
 static bool is_value_word(const char *word)
@@ -110,6 +107,7 @@ static int check_program(const char *program)
              "\"--accel %.64s\" would run a program called %.64s; "
              "write --accel=%.64s",
              program, program, program);
+    ax_spec_clean(why);
     say(why);
     return -1;
 }

@@ -6,6 +6,7 @@
  */
 #include "spank_priv.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* The names that Slurm looks up; everything else stays inside. */
@@ -26,9 +27,12 @@ static int read_arguments(int ac, char **av, const char **mpi)
             *mpi = av[i] + 4;
             continue;
         }
+        char word[64]; /* Slurm's own memory is left as it is */
+        snprintf(word, sizeof word, "%s", av[i]);
+        ax_spec_clean(word);
         slurm_error("accel: plugstack.conf: \"%s\": no such argument; "
                     "want mpi=TYPE or mpi=keep",
-                    av[i]);
+                    word);
         return -1;
     }
     return 0;

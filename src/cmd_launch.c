@@ -101,8 +101,9 @@ int cmd_launch(int argc, char **argv)
     /* One refusal here, and not one from each rank. */
     if (options.spec &&
         accel_settings_load(options.spec, &settings) != ACCEL_OK) {
-        fprintf(stderr, "accel: launch: --accel=%s: %s\n", options.spec,
-                accel_last_error()->text);
+        fprintf(stderr, "accel: launch: --accel=");
+        cmd_put(stderr, options.spec);
+        fprintf(stderr, ": %s\n", accel_last_error()->text);
         return CMD_USAGE;
     }
     if (options.spec)

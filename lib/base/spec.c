@@ -347,6 +347,16 @@ bool ax_spec_value(const ax_key_t *key, const char *value, ax_value_t *out,
 
 /* ---- SPEC ---------------------------------------------------------------- */
 
+void ax_spec_clean(char *text)
+{
+    for (unsigned char *p = (unsigned char *)text; *p; p++) {
+        if (*p < ' ' || *p == 0x7f)
+            *p = '?';
+        else if (p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0)
+            p[0] = p[1] = '?'; /* those that UTF-8 makes of two bytes */
+    }
+}
+
 bool ax_spec_is_empty(const char *spec)
 {
     return !spec || !*spec || strcmp(spec, "(null)") == 0;

@@ -87,6 +87,10 @@ typedef bool (*ax_spec_set_fn)(void *arg, const ax_key_t *key,
 bool ax_spec_parse(const char *spec, ax_spec_set_fn set, void *arg, char *error,
                    size_t room);
 
+/* Somebody else's text is printed, into a log or on a terminal: nothing in it
+ * may begin a line or be obeyed. Control characters become '?'. */
+void ax_spec_clean(char *text);
+
 /* Is it NULL, "" or "(null)"? */
 bool ax_spec_is_empty(const char *spec);
 

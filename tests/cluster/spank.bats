@@ -322,3 +322,17 @@ END
     [ "$(grep -c '^  ignored .*ACCEL_SPEC=1.0:fp16 is of step 1.0' \
         <<<"$output")" -eq 2 ]
 }
+
+# A user's own SLURM_CONF has no plugin that would refuse it at submission, and
+# a variable carries the value to the node all the same.
+@test "an option's text forges no line in slurmd's log" {
+    : >none
+    echo "optional $plugin" >stack
+    ACCEL_PLUGSTACK=$PWD/none ACCEL_PLUGSTACK_n1=$PWD/stack run "$with" -N 1 \
+        bash -c 'export _SLURM_SPANK_OPTION_accel_accel=$'"'"'fp17
+forged\e[2J'"'"'
+            srun true; cat "$ACCEL_CLUSTER_DIR/log/n1"'
+    echo "$output"
+    ! grep -q -e '^forged' -e $'\e' <<<"$output" || return 1
+    [ "$(grep -c "accel: --accel=fp17.*forged" <<<"$output")" -eq 2 ]
+}

@@ -558,6 +558,11 @@ ends_with() {
     [ "$status" -eq 2 ]
     grep -q 'fp17.*no fp32 fp16 bf16' <<<"$output"
     [ ! -e "$dir/started" ]
+    # nothing in it begins a line of its own, or is for a terminal to obey
+    run launch -n 2 --accel=$'fp17\nforged\e[2J' touch "$dir/started"
+    [ "$status" -eq 2 ]
+    [ "${#lines[@]}" -eq 1 ]
+    run ! grep -q '[[:cntrl:]]' <<<"$output"
 }
 
 @test "wrong usage: status 2 and how it is written" {

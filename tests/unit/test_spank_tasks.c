@@ -150,6 +150,31 @@ static void a_value_that_a_node_does_not_know(void **state)
     assert_string_equal(task_env("ACCEL_SPEC"), "7.0:fp8");
 }
 
+/* It goes to slurmd's log, which root reads: no line begins in it, and nothing
+ * is for a terminal to obey. */
+static void a_wrong_value_forges_no_line(void **state)
+{
+    static const char *const values[] = {"fp8\nerror: forged",
+                                         "\x1b]0;title\x07",
+                                         "fp16,\r\x1b[2Jclip=-1",
+                                         "seed=\n1",
+                                         "\xc2\x9b"
+                                         "2J",
+                                         "fp16,zero=1\t\x7f"};
+
+    (void)state;
+    init_in(S_CTX_REMOTE);
+    for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+        slurm.errors[0] = '\0';
+        given(values[i], 1);
+        assert_int_equal(start_task(), -1);
+        assert_non_null(strstr(slurm.errors, "accel: --accel="));
+        for (const char *c = slurm.errors; *c; c++)
+            assert_true((unsigned char)*c >= ' ' && *c != 0x7f &&
+                        (unsigned char)*c != 0x9b);
+    }
+}
+
 /* By the controller's clock, which is far from this one. */
 static void the_time_limit_is_asked_for(void **state)
 {
@@ -269,6 +294,7 @@ int main(void)
         TEST(the_plugins_choice_of_mpi_ends_with_the_step),
         TEST(a_new_job_inherits_nothing_of_the_one_around_it),
         TEST(a_value_that_a_node_does_not_know),
+        TEST(a_wrong_value_forges_no_line),
         TEST(the_time_limit_is_asked_for),
         TEST(limits_that_are_bad_or_another_steps),
         TEST(batch_scripts_get_no_thread_count),
