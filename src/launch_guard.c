@@ -98,6 +98,18 @@ static void sweep(const char *parent)
  * it would fail in words that tell nobody that a disk is full. */
 #define ROOM ((unsigned long long)4 << 20)
 
+/* Who holds the lock removes the file at once, unless there are no locks and
+ * that is what the file system says of it. */
+static bool is_swept(int dir)
+{
+    for (int i = 0; i < 20; i++) {
+        if (faccessat(dir, LOCK, F_OK, 0) != 0)
+            return true;
+        usleep(50000);
+    }
+    return false;
+}
+
 /*
  * Between the making of the file and its lock another launcher may sweep the
  * directory: then it is busy. Where files cannot be locked nobody sweeps.
@@ -109,7 +121,7 @@ static int lock_dir(void)
 
     if (dir >= 0) {
         guard.lock = take_lock(dir, O_CREAT | O_EXCL);
-        if (guard.lock < 0 && errno == EWOULDBLOCK)
+        if (guard.lock < 0 && errno == EWOULDBLOCK && is_swept(dir))
             error = EBUSY;
         close(dir);
     }
