@@ -1,6 +1,7 @@
 /*
- * Tokens: one field, windows over files that hold numbers and nothing else
- * behind a header. Offsets are 64 bits wide throughout.
+ * Tokens: windows over files that hold numbers and nothing else behind a
+ * header, as they are or, for a trainer, as inputs and targets. Offsets are 64
+ * bits wide throughout.
  */
 #include "dataset_priv.h"
 
@@ -8,6 +9,11 @@
 #include <string.h>
 
 #define LLMC_HEADER 1024
+#define PASS ((size_t)1 << 20) /* bytes of windows converted at once */
+
+/* What a field has; the targets begin one token behind the inputs. */
+typedef enum part { INPUTS, TARGETS, TOKENS } part_t;
+static const char *const part_names[] = {"inputs", "targets", "tokens"};
 
 /* The windows of one file. */
 typedef struct stretch {
@@ -20,7 +26,9 @@ typedef struct tokens {
     ax_files_t files;
     stretch_t *stretch; /* one a file, and one more */
     uint64_t stride;    /* bytes from one window to the next */
+    size_t window;      /* tokens, without the one behind it */
     accel_dtype_t dtype;
+    part_t part[AX_ARRAY_SIZE(part_names)]; /* of each field */
 } tokens_t;
 
 static void tokens_destroy(void *self)
@@ -46,12 +54,11 @@ static size_t file_of(const tokens_t *t, uint64_t sample)
     return low;
 }
 
-static accel_status_t tokens_read(const accel_dataset_t *dataset,
-                                  const uint64_t *index, size_t count,
-                                  void *const *fields)
+/* Windows as the files have them. */
+static accel_status_t read_windows(const tokens_t *t, const uint64_t *index,
+                                   size_t count, char *to)
 {
-    const tokens_t *t = dataset->self;
-    size_t bytes = dataset->bytes[0];
+    size_t bytes = (t->window + 1) * accel_dtype_size(t->dtype);
     accel_status_t st = ACCEL_OK;
 
     /* those that follow each other in one file at once */
@@ -65,8 +72,93 @@ static accel_status_t tokens_read(const accel_dataset_t *dataset,
                                 .bytes = bytes};
         for (n = 1; i + n < count && file_of(t, index[i + n]) == f; n++)
             ;
-        st = ax_rows_read(&rows, index + i, n, (char *)fields[0] + i * bytes);
+        st = ax_rows_read(&rows, index + i, n, to + i * bytes);
     }
+    return st;
+}
+
+static int64_t token_at(const void *window, accel_dtype_t dtype, size_t i)
+{
+    switch (dtype) {
+    case ACCEL_U8:
+        return ((const uint8_t *)window)[i];
+    case ACCEL_I8:
+        return ((const int8_t *)window)[i];
+    case ACCEL_U16:
+        return ((const uint16_t *)window)[i];
+    case ACCEL_I16:
+        return ((const int16_t *)window)[i];
+    case ACCEL_U32:
+        return ((const uint32_t *)window)[i];
+    case ACCEL_I32:
+        return ((const int32_t *)window)[i];
+    default:
+        return ((const int64_t *)window)[i];
+    }
+}
+
+static accel_status_t convert(const tokens_t *t, uint64_t sample,
+                              const void *window, size_t skip, int32_t *to)
+{
+    for (size_t i = 0; i < t->window; i++) {
+        int64_t token = token_at(window, t->dtype, i + skip);
+        to[i] = (int32_t)token;
+        if (to[i] == token)
+            continue;
+        size_t f = file_of(t, sample);
+        uint64_t at = (sample - t->stretch[f].first) *
+                          (t->stride / accel_dtype_size(t->dtype)) +
+                      i + skip;
+        return ax_fail(ACCEL_ERR_UNSUPPORTED,
+                       "dataset: %s: token %llu is %lld, which i32 cannot "
+                       "hold; read the field tokens, which is %s",
+                       t->files.file[f].path, (unsigned long long)at,
+                       (long long)token, accel_dtype_name(t->dtype));
+    }
+    return ACCEL_OK;
+}
+
+static accel_status_t fill_sample(const accel_dataset_t *dataset,
+                                  uint64_t sample, const char *window,
+                                  size_t place, void *const *fields)
+{
+    const tokens_t *t = dataset->self;
+    accel_status_t st = ACCEL_OK;
+
+    for (size_t f = 0; f < dataset->nfields && st == ACCEL_OK; f++) {
+        void *to = (char *)fields[f] + place * dataset->bytes[f];
+        if (t->part[f] == TOKENS)
+            memcpy(to, window, dataset->bytes[f]);
+        else
+            st = convert(t, sample, window, t->part[f] == TARGETS, to);
+    }
+    return st;
+}
+
+static accel_status_t tokens_read(const accel_dataset_t *dataset,
+                                  const uint64_t *index, size_t count,
+                                  void *const *fields)
+{
+    const tokens_t *t = dataset->self;
+    size_t bytes = (t->window + 1) * accel_dtype_size(t->dtype);
+    size_t most = bytes < PASS ? PASS / bytes : 1;
+    accel_status_t st = ACCEL_OK;
+
+    if (dataset->nfields == 1 && t->part[0] == TOKENS)
+        return read_windows(t, index, count, fields[0]);
+    most = most < count ? most : count;
+    char *windows = malloc(most * bytes + 1);
+    if (!windows)
+        return ax_fail(ACCEL_ERR_NOMEM, "dataset: %s: no memory to convert",
+                       t->files.file[0].path);
+    for (size_t i = 0; i < count && st == ACCEL_OK; i += most) {
+        size_t n = count - i < most ? count - i : most;
+        st = read_windows(t, index + i, n, windows);
+        for (size_t k = 0; k < n && st == ACCEL_OK; k++)
+            st = fill_sample(dataset, index[i + k], windows + k * bytes, i + k,
+                             fields);
+    }
+    free(windows);
     return st;
 }
 
@@ -89,35 +181,60 @@ static accel_status_t count_windows(tokens_t *t, size_t window, size_t stride,
                               t->files.file[0].path, window);
 }
 
+/* All parts that there are or, unless asked for others, the tokens alone. */
+static accel_status_t choose_parts(tokens_t *t, uint64_t samples,
+                                   const accel_dataset_options_t *options,
+                                   ax_column_t *columns, size_t *n)
+{
+    const char *path = t->files.file[0].path;
+    accel_status_t st = ACCEL_OK;
+
+    *n = 0;
+    for (part_t part = options->nfields ? INPUTS : TOKENS;
+         part <= TOKENS && st == ACCEL_OK; part++) {
+        const uint64_t extents[] = {samples, t->window + (part == TOKENS)};
+        ax_column_t *c = &columns[(*n)++];
+        *c = (ax_column_t){.dtype = part == TOKENS ? t->dtype : ACCEL_I32};
+        strcpy(c->name, part_names[part]);
+        st = ax_column_shape(c, extents, 2, path);
+    }
+    if (st == ACCEL_OK)
+        st = ax_columns_choose(options, columns, n, path);
+    for (size_t f = 0; f < *n && st == ACCEL_OK; f++)
+        for (part_t part = INPUTS; part <= TOKENS; part++)
+            if (strcmp(columns[f].name, part_names[part]) == 0)
+                t->part[f] = part;
+    return st;
+}
+
 /* Takes `t`, also on failure. */
 static accel_status_t tokens_finish(tokens_t *t,
                                     const accel_dataset_options_t *options,
                                     const char *format, accel_dataset_t **out)
 {
     size_t stride = options->stride ? options->stride : options->window;
-    size_t element = accel_dtype_size(t->dtype), n = 1;
-    uint64_t extents[2] = {0, options->window + 1};
-    ax_column_t column = {.name = "tokens", .dtype = t->dtype};
+    size_t element = accel_dtype_size(t->dtype), n = 0;
+    ax_column_t columns[AX_ARRAY_SIZE(part_names)];
     const char *path = t->files.file[0].path;
+    uint64_t samples = 0;
     accel_status_t st;
 
-    if (options->window == 0 || extents[1] == 0)
+    t->window = options->window;
+    if (t->window == 0 || t->window == SIZE_MAX)
         st = ax_fail(ACCEL_ERR_ARG,
                      "dataset: %s: window is %zu; say how many tokens a sample "
                      "has, such as .window = 1024",
                      path, options->window);
     else
-        st = count_windows(t, options->window, stride, &extents[0]);
+        st = count_windows(t, options->window, stride, &samples);
     if (st == ACCEL_OK)
-        st = ax_column_shape(&column, extents, 2, path);
-    if (st == ACCEL_OK)
-        st = ax_columns_choose(options, &column, &n, path);
+        st = choose_parts(t, samples, options, columns, &n);
     if (st == ACCEL_OK)
         st = ax_files_cache(&t->files, options->cache_bytes);
     if (st == ACCEL_OK && !ax_mul(stride, element, &stride))
         st = ax_fail(ACCEL_ERR_ARG, "dataset: %s: stride is too large", path);
     if (st == ACCEL_OK)
-        st = ax_columns_dataset(&column, 1, out);
+        st = ax_columns_dataset(columns, n, out);
     if (st != ACCEL_OK) {
         tokens_destroy(t);
         return st;

@@ -60,6 +60,82 @@ static void windows_share_one_token(void **state)
            ACCEL_ERR_ARG, "stride");
 }
 
+static void inputs_and_targets_are_i32(void **state)
+{
+    static const accel_field_t both[] = {
+        {"targets", ACCEL_I32, 4}, {"tokens", 0, 0}, {"inputs", ACCEL_I32, 4}};
+    int32_t inputs[2][4], targets[2][4];
+    uint16_t tokens[2][5];
+    void *to[] = {targets, tokens, inputs};
+    const char *path = write_tokens("io.bin", 20240520, 1, 65500, 14);
+    accel_dataset_t *d = open_good(
+        path, ACCEL_DATASET(.window = 4, .fields = both, .nfields = 3));
+
+    (void)state;
+    assert_int_equal(accel_dataset_read(d, (uint64_t[]){2, 0}, 2, to),
+                     ACCEL_OK);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(inputs[0][i], 65508 + i);
+        assert_int_equal(targets[0][i], 65509 + i);
+        assert_int_equal(tokens[0][i], 65508 + i);
+        assert_int_equal(inputs[1][i], 65500 + i);
+        assert_int_equal(targets[1][i], 65501 + i);
+    }
+    assert_int_equal(tokens[1][4], 65504);
+    accel_dataset_destroy(d);
+    refuse(path,
+           ACCEL_DATASET(.window = 4, .nfields = 1,
+                         .fields = (accel_field_t[]){{"inputs", ACCEL_U16, 0}}),
+           ACCEL_ERR_ARG, "inputs is of type i32, u16 is wanted");
+    files_clean(NULL);
+}
+
+/* More samples than are converted at once, each in its place. */
+static void many_windows_are_converted(void **state)
+{
+    enum { COUNT = 5000, WIDE = 100 };
+    static int32_t targets[COUNT][WIDE];
+    static uint64_t index[COUNT];
+    void *to[] = {targets};
+    accel_dataset_t *d = open_good(
+        write_tokens("many.bin", 20240801, 7, 1000, COUNT + WIDE),
+        ACCEL_DATASET(.window = WIDE, .stride = 1, .nfields = 1,
+                      .fields = (accel_field_t[]){{"targets", 0, 0}}));
+
+    (void)state;
+    for (uint64_t i = 0; i < COUNT; i++)
+        index[i] = i * 7 % COUNT;
+    assert_int_equal(accel_dataset_read(d, index, COUNT, to), ACCEL_OK);
+    for (size_t i = 0; i < COUNT; i++)
+        for (size_t k = 0; k < WIDE; k++)
+            assert_int_equal(targets[i][k], 1001 + index[i] + k);
+    accel_dataset_destroy(d);
+    files_clean(NULL);
+}
+
+static void tokens_beyond_i32_are_an_error(void **state)
+{
+    static const accel_field_t inputs = {"inputs", 0, 0};
+    int32_t out[3];
+    void *to[] = {out};
+
+    (void)state;
+    write_tokens("w0.bin", 20240801, 7, 5, 4);
+    write_tokens("w1.bin", 20240801, 7, 0x80000000u - 5, 7);
+    accel_dataset_t *d =
+        open_good(in("w*.bin"),
+                  ACCEL_DATASET(.window = 3, .fields = &inputs, .nfields = 1));
+    assert_int_equal(accel_dataset_samples(d), 3);
+    assert_int_equal(accel_dataset_read(d, (uint64_t[]){1}, 1, to), ACCEL_OK);
+    assert_int_equal(out[2], INT32_MAX - 2);
+    assert_int_equal(accel_dataset_read(d, (uint64_t[]){2}, 1, to),
+                     ACCEL_ERR_UNSUPPORTED);
+    assert_non_null(strstr(accel_last_error()->text,
+                           "w1.bin: token 5 is 2147483648, which i32"));
+    accel_dataset_destroy(d);
+    files_clean(NULL);
+}
+
 static void no_window_spans_two_files(void **state)
 {
     uint32_t out[4];
@@ -272,6 +348,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows_share_one_token),
+        cmocka_unit_test(inputs_and_targets_are_i32),
+        cmocka_unit_test(many_windows_are_converted),
+        cmocka_unit_test(tokens_beyond_i32_are_an_error),
         cmocka_unit_test(no_window_spans_two_files),
         cmocka_unit_test(offsets_have_more_than_32_bits),
         cmocka_unit_test(damaged_shards_are_refused),
