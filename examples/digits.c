@@ -426,6 +426,13 @@ static accel_status_t run(job_t *job)
 
     if (st == ACCEL_OK)
         st = resume(job);
+    /* the same on all ranks */
+    if (st == ACCEL_OK && accel_loader_length(job->train) == 0) {
+        accel_printf(job->acc, "digits: no batch in an epoch: take a smaller "
+                               "--batch-size\n");
+        job->told = true;
+        return ACCEL_END;
+    }
     while (st == ACCEL_OK && !job->stopped &&
            accel_loader_epoch(job->train) < job->options->epochs)
         st = train_epoch(job);

@@ -269,6 +269,7 @@ GARBAGE
     launch -n 1 true
     [ -d "$left" ]
     guard=$(pgrep -P "$pid" -x accel-guard)
+    kill -STOP "$guard" # it would tidy up in the moment between
     kill -KILL "$pid" "$guard"
     wait "$pid" || true
     gone_guard() { ! kill -0 "$guard" 2>/dev/null; }
