@@ -92,22 +92,29 @@ static void back_off(accel_scaler_t *s)
     s->state.row++;
 }
 
-void accel_scaler_update(accel_scaler_t *scaler, bool finite)
+static void go_on(accel_scaler_t *scaler)
 {
-    if (!scaler)
-        return;
     accel_scaler_state_t *st = &scaler->state;
 
-    if (!finite) {
-        back_off(scaler);
-        return;
-    }
     st->row = 0;
     if (++st->good < scaler->options.interval)
         return;
     if (usable(st->scale * scaler->options.growth))
         st->scale *= scaler->options.growth;
     st->good = 0;
+}
+
+void accel_scaler_update(accel_scaler_t *scaler, bool finite)
+{
+    if (!scaler)
+        return;
+    ax_fpmode_t mode = ax_fpmode_enter();
+
+    if (finite)
+        go_on(scaler);
+    else
+        back_off(scaler);
+    ax_fpmode_leave(mode);
 }
 
 void accel_scaler_get_state(const accel_scaler_t *scaler,

@@ -20,12 +20,8 @@ static double left_of(const accel_schedule_options_t *o, uint64_t done)
     return (double)(o->total - done) / (double)(o->total - o->warmup);
 }
 
-double accel_schedule_value(const accel_schedule_options_t *options,
-                            uint64_t done)
+static double value(const accel_schedule_options_t *o, uint64_t done)
 {
-    if (!options)
-        return 0;
-    const accel_schedule_options_t *o = options;
     double lr = ax_or(o->lr, 1);
 
     if (done < o->warmup)
@@ -39,6 +35,18 @@ double accel_schedule_value(const accel_schedule_options_t *options,
     if (o->kind == ACCEL_COSINE)
         left = (1 + cos(acos(-1) * (1 - left))) / 2;
     return lr * (o->end + (1 - o->end) * left);
+}
+
+double accel_schedule_value(const accel_schedule_options_t *options,
+                            uint64_t done)
+{
+    if (!options)
+        return 0;
+    ax_fpmode_t mode = ax_fpmode_enter();
+    double lr = value(options, done);
+
+    ax_fpmode_leave(mode);
+    return lr;
 }
 
 static accel_status_t check(const accel_schedule_options_t *o)

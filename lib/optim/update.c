@@ -99,9 +99,9 @@ accel_status_t accel_optim_update(const accel_optimizer_options_t *options,
     if ((st = check_buffers(update, kind)) != ACCEL_OK)
         return st;
 
-    rule_t rule = work_out_rule(&o, lr, step, update->grad_scale);
     kernel_fn kernel = ax_optim_kernels()->update[kind];
     ax_fpmode_t mode = ax_fpmode_enter();
+    rule_t rule = work_out_rule(&o, lr, step, update->grad_scale);
     for (size_t at = 0; at < update->count && st == ACCEL_OK; at += BLOCK)
         st = update_block(update, &rule, kernel, at);
     ax_fpmode_leave(mode);

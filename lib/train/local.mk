@@ -13,6 +13,7 @@ lib_libaccel_core_la_SOURCES += \
 	lib/train/prepare.c \
 	lib/train/bucket.c \
 	lib/train/wire.c \
+	lib/train/verify.c \
 	lib/train/ready.c \
 	lib/train/tie.c \
 	lib/train/block.c \
@@ -67,6 +68,10 @@ check_PROGRAMS += tests/multi/mp_wire
 tests_multi_mp_wire_SOURCES = tests/multi/mp_wire.c tests/multi/mp_rig.h
 tests_multi_mp_wire_LDADD = lib/libaccel.la
 multi_tests += tests/multi/wire.bats
+check_PROGRAMS += tests/multi/mp_mode
+tests_multi_mp_mode_SOURCES = tests/multi/mp_mode.c tests/multi/mp_rig.h
+tests_multi_mp_mode_LDADD = lib/libaccel.la -lm
+multi_tests += tests/multi/mode.bats
 check_PROGRAMS += tests/multi/mp_memory
 tests_multi_mp_memory_SOURCES = tests/multi/mp_memory.c tests/multi/mp_rig.h
 tests_multi_mp_memory_LDADD = lib/libaccel.la

@@ -45,6 +45,7 @@ static accel_status_t apply_settings(accel_t *accel)
     accel->wire = wire_dtype(ax_settings_str(s, "wire"));
     accel->clip = ax_settings_num(s, "clip");
     accel->accumulate = (int)ax_settings_int(s, "accumulate");
+    accel->check = (uint64_t)ax_settings_int(s, "check");
     accel->bucket = AX_BUCKET_ELEMENTS;
     accel_rng_init(&accel->rng, (uint64_t)ax_settings_int(s, "seed"),
                    (uint64_t)accel_job_rank(accel->job));
@@ -100,7 +101,10 @@ accel_status_t accel_open(const accel_options_t *options, accel_t **out)
         return ax_fail(ACCEL_ERR_NOMEM, "train: out of memory");
     ax_step_reset(accel);
     opened = accel;
-    if ((st = accel_settings_load(o.spec, &accel->settings)) != ACCEL_OK) {
+    ax_fpmode_t mode = ax_fpmode_enter(); /* 0.1 is rounded, too */
+    st = accel_settings_load(o.spec, &accel->settings);
+    ax_fpmode_leave(mode);
+    if (st != ACCEL_OK) {
         /* They may be wrong on this node only: the others must not wait. */
         st = ax_job_refuse(o.oob, st);
         goto fail;

@@ -73,7 +73,9 @@ accel_status_t accel_param_ready(accel_param_t *param)
     if (!ax_pass_ends_group(accel))
         return ACCEL_OK;
     ax_comm_where(accel->comm, AX_IN_BACKWARD);
+    ax_fpmode_t mode = ax_fpmode_enter();
     st = ax_bucket_start(accel, ready_elements(accel));
+    ax_fpmode_leave(mode);
     ax_comm_where(accel->comm, AX_IN_NOWHERE);
     return st;
 }

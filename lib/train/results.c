@@ -17,9 +17,12 @@ accel_status_t accel_mean(accel_t *accel, double sum, double weight,
                                              ACCEL_F64, ACCEL_SUM);
 
     *mean = NAN;
-    if (st == ACCEL_OK && fields[1] != 0)
-        *mean = fields[0] / fields[1];
-    return st;
+    if (st != ACCEL_OK || fields[1] == 0)
+        return st;
+    ax_fpmode_t mode = ax_fpmode_enter();
+    *mean = fields[0] / fields[1];
+    ax_fpmode_leave(mode);
+    return ACCEL_OK;
 }
 
 accel_status_t accel_split_between(const accel_t *accel, size_t total,

@@ -1,7 +1,8 @@
 /*
  * The step: which backward pass ends a group, and what happens to its
  * gradients. All ranks must decide alike, so everything that a decision hangs
- * on goes through one small all-reduce.
+ * on goes through one small all-reduce; and all numbers are worked out in the
+ * library's floating-point mode, whatever that of a rank's program.
  */
 #include "train_priv.h"
 
@@ -30,12 +31,8 @@ static double loss_scale(const accel_t *accel)
     return accel->scaler ? accel_scaler_scale(accel->scaler) : 1;
 }
 
-float accel_backward_begin(accel_t *accel)
+static float begin(accel_t *accel)
 {
-    if (!accel) {
-        ax_fail_null(__func__, "accel");
-        return 0;
-    }
     if (accel->complete && accel->begun == 0) {
         accel->micro = 0;
         accel->total = 0;
@@ -49,6 +46,19 @@ float accel_backward_begin(accel_t *accel)
     accel->begun++;
     accel->pass = (ax_pass_t){0};
     return (float)loss_scale(accel);
+}
+
+float accel_backward_begin(accel_t *accel)
+{
+    if (!accel) {
+        ax_fail_null(__func__, "accel");
+        return 0;
+    }
+    ax_fpmode_t mode = ax_fpmode_enter();
+    float seed = begin(accel);
+
+    ax_fpmode_leave(mode);
+    return seed;
 }
 
 static accel_status_t check_end(accel_t *accel)
@@ -84,10 +94,8 @@ static accel_status_t blame(const accel_t *accel, accel_status_t st)
         fewer ? " (accel_join() is for ranks that have fewer)" : "");
 }
 
-accel_status_t accel_backward_end(accel_t *accel)
+static accel_status_t end(accel_t *accel)
 {
-    if (!accel)
-        return ax_fail_null(__func__, "accel");
     accel_status_t st = check_end(accel);
 
     if (st != ACCEL_OK) {
@@ -112,6 +120,17 @@ accel_status_t accel_backward_end(accel_t *accel)
         return blame(accel, st);
     accel->synced = accel->passes;
     return ACCEL_OK;
+}
+
+accel_status_t accel_backward_end(accel_t *accel)
+{
+    if (!accel)
+        return ax_fail_null(__func__, "accel");
+    ax_fpmode_t mode = ax_fpmode_enter();
+    accel_status_t st = end(accel);
+
+    ax_fpmode_leave(mode);
+    return st;
 }
 
 bool accel_sync_gradients(const accel_t *accel)
@@ -294,24 +313,12 @@ static void multiply(const accel_model_t *model, double by)
     }
 }
 
-accel_status_t accel_clip_grad_norm(accel_t *accel, double max_norm,
-                                    double *norm)
+static accel_status_t clip(accel_t *accel, double max_norm, double *norm)
 {
-    accel_status_t st;
+    accel_status_t st = decide(accel, AX_IN_CLIP);
 
-    if (norm)
-        *norm = 0;
-    if (!accel)
-        return ax_fail_null(__func__, "accel");
-    if (!(max_norm > 0))
-        return ax_fail(ACCEL_ERR_ARG,
-                       "clip_grad_norm: the limit is %g; it must be above 0",
-                       max_norm);
-    if (!accel->complete || accel->stepped)
-        return ACCEL_OK;
-    if ((st = decide(accel, AX_IN_CLIP)) != ACCEL_OK)
+    if (st != ACCEL_OK)
         return st;
-
     bool finite = accel->verdict.finite;
     double before = finite ? accel->verdict.norm * accel->unscale : INFINITY;
     if (norm)
@@ -323,6 +330,26 @@ accel_status_t accel_clip_grad_norm(accel_t *accel, double max_norm,
     accel->unscale = 1;
     accel->verdict.norm = before * factor;
     return ACCEL_OK;
+}
+
+accel_status_t accel_clip_grad_norm(accel_t *accel, double max_norm,
+                                    double *norm)
+{
+    if (norm)
+        *norm = 0;
+    if (!accel)
+        return ax_fail_null(__func__, "accel");
+    if (!(max_norm > 0))
+        return ax_fail(ACCEL_ERR_ARG,
+                       "clip_grad_norm: the limit is %g; it must be above 0",
+                       max_norm);
+    if (!accel->complete || accel->stepped)
+        return ACCEL_OK;
+    ax_fpmode_t mode = ax_fpmode_enter();
+    accel_status_t st = clip(accel, max_norm, norm);
+
+    ax_fpmode_leave(mode);
+    return st;
 }
 
 /* ---- the step ------------------------------------------------------------ */
@@ -412,6 +439,8 @@ static accel_status_t settle(accel_t *accel, bool *real)
                        "step: no backward pass since the last step");
     if ((st = decide(accel, AX_IN_STEP)) != ACCEL_OK)
         return st;
+    if ((st = ax_weights_check(accel)) != ACCEL_OK)
+        return st;
     take_stop(accel, accel->verdict.stop);
     accel->steps++;
     accel->stepped = true;
@@ -427,9 +456,8 @@ static accel_status_t settle(accel_t *accel, bool *real)
     return ACCEL_OK;
 }
 
-accel_status_t ax_step(void *context)
+static accel_status_t step(accel_t *accel)
 {
-    accel_t *accel = context;
     bool real;
     accel_status_t st = settle(accel, &real);
 
@@ -440,10 +468,29 @@ accel_status_t ax_step(void *context)
     return st;
 }
 
+accel_status_t ax_step(void *context)
+{
+    ax_fpmode_t mode = ax_fpmode_enter();
+    accel_status_t st = step(context);
+
+    ax_fpmode_leave(mode);
+    return st;
+}
+
+static accel_status_t own_step(accel_t *accel, bool *update)
+{
+    accel_status_t st = settle(accel, update);
+
+    if (st != ACCEL_OK || !*update || !accel->model)
+        return st;
+    multiply(accel->model, grad_factor(accel));
+    accel->unscale = 1;
+    accel->stale = accel->model->compute != NULL;
+    return ACCEL_OK;
+}
+
 accel_status_t accel_step(accel_t *accel, bool *update)
 {
-    accel_status_t st;
-
     *update = false;
     if (!accel)
         return ax_fail_null(__func__, "accel");
@@ -452,12 +499,11 @@ accel_status_t accel_step(accel_t *accel, bool *update)
                        "step: accel_step() is for an optimizer of the "
                        "program's own; the prepared one has "
                        "accel_optimizer_step()");
-    if ((st = settle(accel, update)) != ACCEL_OK || !*update || !accel->model)
-        return st;
-    multiply(accel->model, grad_factor(accel));
-    accel->unscale = 1;
-    accel->stale = accel->model->compute != NULL;
-    return ACCEL_OK;
+    ax_fpmode_t mode = ax_fpmode_enter();
+    accel_status_t st = own_step(accel, update);
+
+    ax_fpmode_leave(mode);
+    return st;
 }
 
 bool ax_step_moved(void *context)

@@ -115,7 +115,8 @@ struct accel {
     accel_rng_t rng;
     accel_dtype_t dtype; /* of the compute copy */
     accel_dtype_t wire;
-    double clip; /* the setting; 0: none */
+    double clip;    /* the setting; 0: none */
+    uint64_t check; /* the setting; 0: never */
     size_t bucket;
     void *stage;   /* elements on their way, when they need another type or
                       place: at most a bucket */
@@ -179,6 +180,11 @@ void ax_models_orphan(accel_t *accel);
 /* ACCEL_ERR_PROTO, with the first parameter that differs, unless all ranks
  * have the same model. Collective. */
 accel_status_t ax_model_compare(const accel_model_t *model);
+
+/* ACCEL_ERR_PROTO, with the first parameter and the first rank that differ,
+ * unless all ranks have the same weights; only in the steps that the setting
+ * "check" names. Collective. */
+accel_status_t ax_weights_check(accel_t *accel);
 
 /* Writes the compute copies from the masters. */
 accel_status_t ax_model_round(const accel_model_t *model);

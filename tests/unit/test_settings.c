@@ -134,6 +134,8 @@ static const struct {
     {"margin", "2147483648", NULL, 0, 0},
     {"margin", "-1", NULL, 0, 0},
     {"margin", "Auto", NULL, 0, 0},
+    {"check", "100", "100", 100, 100},
+    {"check", "-1", NULL, 0, 0},
     {"quiet", "yes", "yes", 0, 0},
     {"quiet", "1", NULL, 0, 0},
     {"net", "ucx", "ucx", 0, 0},
