@@ -38,6 +38,8 @@ tests_unit_test_options_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_options_LDADD = $(unit_ldadd)
 
 unit_tests += tests/unit/test_settings
+tests_unit_test_settings_SOURCES = tests/unit/test_settings.c \
+	tests/unit/settings_values.h
 tests_unit_test_settings_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_settings_LDADD = $(unit_ldadd)
 unit_tests += tests/unit/test_handed
