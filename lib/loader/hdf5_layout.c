@@ -48,16 +48,12 @@ static accel_dtype_t number_type(hid_t type)
     return H5Tequal(type, H5T_NATIVE_FLOAT) > 0 ? ACCEL_F32 : ACCEL_DTYPE_NONE;
 }
 
-static accel_status_t find_type(hid_t type, const char *where,
-                                accel_dtype_t *out)
+static accel_status_t plain_type(hid_t type, const char *where,
+                                 accel_dtype_t *out)
 {
     H5T_order_t here = AX_LITTLE ? H5T_ORDER_LE : H5T_ORDER_BE;
     H5T_class_t kind = H5Tget_class(type);
 
-    if (H5Tcommitted(type) != 0)
-        return ax_fail(ACCEL_ERR_UNSUPPORTED,
-                       "dataset: %s: its type is a named one of the file",
-                       where);
     if ((kind == H5T_INTEGER || kind == H5T_FLOAT) && H5Tget_size(type) > 1 &&
         H5Tget_order(type) != here)
         return ax_fail(ACCEL_ERR_UNSUPPORTED,
@@ -70,6 +66,24 @@ static accel_status_t find_type(hid_t type, const char *where,
                           "dataset: %s: elements are no plain numbers (type "
                           "class %d, %zu bytes)",
                           where, (int)kind, H5Tget_size(type));
+}
+
+/* Named numbers, such as h5py's booleans, are the numbers. */
+static accel_status_t find_type(hid_t type, const char *where,
+                                accel_dtype_t *out)
+{
+    if (H5Tcommitted(type) != 0)
+        return ax_fail(ACCEL_ERR_UNSUPPORTED,
+                       "dataset: %s: its type is a named one of the file",
+                       where);
+    if (H5Tget_class(type) != H5T_ENUM)
+        return plain_type(type, where, out);
+    hid_t number = H5Tget_super(type);
+    if (number < 0)
+        return ax_hdf5_failed(ACCEL_ERR_CORRUPT, where, "cannot be examined");
+    accel_status_t st = plain_type(number, where, out);
+    H5Tclose(number);
+    return st;
 }
 
 /* ---- layout -------------------------------------------------------------- */

@@ -151,6 +151,49 @@ static void each_type_has_its_name(void **state)
     H5Tclose(odd);
 }
 
+/* As h5py writes booleans: numbers of one byte that have names. */
+static void named_numbers_are_numbers(void **state)
+{
+    static const int8_t flags[] = {1, 0, 0, 1, 1, 0};
+    const hsize_t rows = sizeof flags, chunk = 4;
+    hid_t type = H5Tenum_create(H5T_NATIVE_INT8);
+    hid_t space = H5Screate_simple(1, &rows, NULL);
+    const accel_field_t *fields;
+    int8_t out[sizeof flags];
+    uint64_t index[sizeof flags];
+
+    (void)state;
+    H5Tenum_insert(type, "FALSE", &(int8_t){0});
+    H5Tenum_insert(type, "TRUE", &(int8_t){1});
+    for (uint64_t i = 0; i < rows; i++)
+        index[i] = i;
+    for (int packed = 0; packed < 2; packed++) {
+        const char *path = in("flags.h5");
+        hid_t file = make_file(path), dcpl = H5Pcreate(H5P_DATASET_CREATE);
+        if (packed) {
+            H5Pset_chunk(dcpl, 1, &chunk);
+            H5Pset_deflate(dcpl, 1);
+        }
+        hid_t id =
+            H5Dcreate2(file, "x", type, space, H5P_DEFAULT, dcpl, H5P_DEFAULT);
+        assert_true(H5Dwrite(id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, flags) >=
+                    0);
+        H5Dclose(id);
+        H5Pclose(dcpl);
+        H5Fclose(file);
+        accel_dataset_t *d = open_good(path, NULL);
+        accel_dataset_fields(d, &fields);
+        assert_int_equal(fields[0].dtype, ACCEL_I8);
+        memset(out, '#', sizeof out);
+        assert_int_equal(accel_dataset_read(d, index, rows, (void *[]){out}),
+                         ACCEL_OK);
+        assert_memory_equal(out, flags, sizeof out);
+        accel_dataset_destroy(d);
+    }
+    H5Sclose(space);
+    H5Tclose(type);
+}
+
 /* ---- many chunks ----------------------------------------------------------
  */
 
@@ -628,6 +671,7 @@ int main(void)
         cmocka_unit_test(short_chunks_are_refused),
         cmocka_unit_test(several_files_are_one_after_the_other),
         cmocka_unit_test(each_type_has_its_name),
+        cmocka_unit_test(named_numbers_are_numbers),
         cmocka_unit_test(wrong_types_are_refused),
         cmocka_unit_test(wrong_extents_are_refused),
         cmocka_unit_test(what_leads_elsewhere_is_refused),
