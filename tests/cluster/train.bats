@@ -98,7 +98,7 @@ END
     [ "$first" -gt 0 ]
     [ "$second" -gt "$first" ]
     # Nothing to load at the first start, the newest at the second.
-    [ "$(grep -c "going on after step $first of" log)" -eq 8 ]
+    [ "$(grep -c "going on from .*: after step $first, .* by 8 ranks" log)" -eq 1 ]
     [ -e "line-state/step-$(printf %08d "$second")/manifest" ]
     grep -q 'precision bf16' log
 }
