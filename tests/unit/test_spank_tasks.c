@@ -154,13 +154,9 @@ static void a_value_that_a_node_does_not_know(void **state)
  * is for a terminal to obey. */
 static void a_wrong_value_forges_no_line(void **state)
 {
-    static const char *const values[] = {"fp8\nerror: forged",
-                                         "\x1b]0;title\x07",
-                                         "fp16,\r\x1b[2Jclip=-1",
-                                         "seed=\n1",
-                                         "\xc2\x9b"
-                                         "2J",
-                                         "fp16,zero=1\t\x7f"};
+    static const char *const values[] = {
+        "fp8\nerror: forged", "\x1b]0;title\x07", "fp16,\r\x1b[2Jclip=-1",
+        "seed=\n1",           "\302\2332J",       "fp16,zero=1\t\x7f"};
 
     (void)state;
     init_in(S_CTX_REMOTE);
